@@ -18,6 +18,7 @@ import pytest
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Laplace, Mechanism, PermuteAndFlip
 from dpframework.verify import check_losses, check_sampler
+from dpframework.verify.mechanisms.neighbour_answers import answers_of
 from dpframework.verify.mechanisms.output_keys import output_key, output_numbers, puts_out_numbers
 from dpframework.verify.mechanisms.probe_answers import probes, with_single_changes
 
@@ -287,3 +288,46 @@ def test_only_a_mechanism_that_puts_out_numbers_does():
     scores = next(probe for probe in probes() if probe.facts.text == "integer scores")
     chooses = PermuteAndFlip(1)
     assert not puts_out_numbers(chooses, scores.answer(1.0), scores.calibrate(chooses))
+
+
+@attrs.frozen
+class _Fails(DiscreteLaplace):
+    """A mechanism whose log-density fails for tables of numbers."""
+
+    name = "fails"
+
+    def log_density(self, answer, output, calibration):
+        if np.ndim(answer) > 1:
+            raise KeyError("table")
+        return super().log_density(answer, output, calibration)
+
+
+@attrs.frozen
+class _Texts(DiscreteLaplace):
+    """A mechanism that puts out texts, in which the kit finds no numbers."""
+
+    name = "texts"
+
+    def release(self, answer, calibration, randomness):
+        return [str(int(one)) for one in np.ravel(super().release(answer, calibration, randomness))]
+
+    def log_density(self, answer, output, calibration):
+        return super().log_density(answer, np.array(list(map(int, output))).reshape(np.shape(answer)), calibration)
+
+
+def test_a_log_density_that_fails_is_a_finding():
+    counts = [probe for probe in probes() if probe.facts.text == "two counts"]
+    assert check_sampler(_Fails(1), given=counts, draws=DRAWS).passed
+    assert check_sampler(_Fails(1), draws=DRAWS).wrong == ("its log_density fails with KeyError: 'table'",)
+    asked = answers_of(DiscreteLaplace(1))[0]
+    table = attrs.evolve(asked, pairs=lambda *given: (map(np.atleast_2d, pair) for pair in asked.pairs(*given)))
+    for given, problem in (([asked], ""), ([table], "its log_density fails with KeyError: 'table'")):
+        found = check_losses(_Fails(1), given=given).wrong
+        assert bool(found) is bool(problem)
+        assert all("fails with KeyError: 'table'" in one for one in found)
+        assert any(problem in one for one in found) is bool(problem)
+
+
+def test_outputs_without_numbers_are_tested():
+    assert check_sampler(_Texts(1), draws=DRAWS).passed
+    assert check_losses(_Texts(1)).passed

@@ -46,7 +46,7 @@ from dpframework.queries import PiecewiseScores
 from dpframework.verify.mechanisms.loss_report import DELTA, TOLERANCE, LossClaim, LossReport
 from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, unit_answers
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
-from dpframework.verify.mechanisms.release_failure_check import refusal
+from dpframework.verify.mechanisms.release_failure_check import DensityFailedError, refusal, stated_density
 from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.patience import Patience
 
@@ -97,7 +97,11 @@ def check_losses(
             calibration = mechanism.calibrate(asked.facts, relation)
             if calibration is not None:
                 served += 1
-                checked.compare(asked, calibration, relation)
+                try:
+                    checked.compare(asked, calibration, relation)
+                except DensityFailedError as error:
+                    checked.wrong.append(f"{asked.facts.text}, {relation}: {error}")
+                    continue
             of_unit = unit_answers(asked, UNIT)
             # Without an event of its own for units, a mechanism's claim for a unit follows from its claim for rows.
             own = type(mechanism).unit_event is not Mechanism.unit_event
@@ -172,7 +176,7 @@ class _LossComparison:
                         self.wrong.append(f"{asked.facts.text}, {relation}: a release {found}")
             outputs, log_size = list_outputs(self.mechanism, calibration, one, other, self.patience.part(PAIR))
             here, there = (
-                np.array([self.mechanism.log_density(answer, output, calibration) for output in outputs]) + log_size
+                np.array([stated_density(self.mechanism, answer, output, calibration) for output in outputs]) + log_size
                 for answer in (one, other)
             )
             if np.isnan(here).any() or np.isnan(there).any():
@@ -243,7 +247,7 @@ class _LossComparison:
             for answer, neighbour in ((one, other), (other, one)):
                 for k in range(answer.size):
                     for output in _edges(self.mechanism, answer, k, calibration):
-                        if self.mechanism.log_density(neighbour, output, calibration) == -math.inf:
+                        if stated_density(self.mechanism, neighbour, output, calibration) == -math.inf:
                             return math.inf
         return 0.0
 
@@ -273,7 +277,7 @@ def _edges(mechanism: Mechanism, answer: NDArray[Any], k: int, calibration: Cali
     for sign in (1, -1):
 
         def impossible(steps: int, sign: int = sign) -> bool:
-            return mechanism.log_density(answer, output(sign * steps), calibration) == -math.inf
+            return stated_density(mechanism, answer, output(sign * steps), calibration) == -math.inf
 
         if not impossible(0) and impossible(FARTHEST):
             yield output(sign * last_before(impossible, FARTHEST))

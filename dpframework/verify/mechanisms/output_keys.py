@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,14 +45,14 @@ def puts_out_numbers(mechanism: Mechanism, answer: Any, calibration: Calibration
 
 
 def output_numbers(output: Any) -> NDArray[np.float64]:
-    """Return the numbers in an output in their order, without texts, shape (numbers,).
+    """Return the numbers in an output in their order, without texts and other values, shape (numbers,).
 
     Examples
     --------
     >>> output_numbers({"counts": [1, 2], "text": "few"}).tolist()
     [1.0, 2.0]
     """
-    if isinstance(output, Mapping | list | tuple):
+    if isinstance(output, Mapping | list | tuple) or attrs.has(type(output)):
         return np.fromiter(_parts(output), dtype=np.float64)
     return np.asarray(output, dtype=np.float64).ravel()
 
@@ -59,6 +60,8 @@ def output_numbers(output: Any) -> NDArray[np.float64]:
 def _parts(output: Any) -> Iterator[float]:
     if isinstance(output, Mapping):
         output = list(output.values())
+    elif attrs.has(type(output)):
+        output = [getattr(output, field.name) for field in attrs.fields(type(output))]
     if isinstance(output, list | tuple):
         for part in output:
             yield from _parts(part)

@@ -272,10 +272,13 @@ def _are_correlated(one: NDArray[np.float64], other: NDArray[np.float64]) -> boo
 def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator[str]:
     """Yield a sentence for each source of randomness whose outputs are distributed differently from the first source's.
 
-    Only the first number of each output is compared. The samples are names of sources of randomness, each with the
-    outputs that a mechanism drew from it, as numbers of shape (draws, coordinates).
+    Only the first number of each output is compared, and nothing if outputs have no numbers. The samples are names of
+    sources of randomness, each with the outputs that a mechanism drew from it, as numbers of shape (draws,
+    coordinates).
     """
     (first_name, first), *others = samples
+    if not first.shape[1]:
+        return
     for name, numbers in others:
         if _are_unlike(first[:, 0], numbers[:, 0]):
             yield f"{name} and {first_name} randomness draw from different distributions"

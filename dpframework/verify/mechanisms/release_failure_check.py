@@ -1,4 +1,4 @@
-"""A check that a mechanism can release an answer without an error or a warning, and with a possible output.
+"""Checks that a mechanism's release and log-density do not fail, and that the output is possible.
 
 A mechanism that fails or warns for some tables reveals that the data is one of them, whatever it claims to lose.
 Comparing the densities of outputs does not show this, since a failure has no density. So a release must be possible for
@@ -14,6 +14,24 @@ from typing import Any
 import numpy as np
 
 from dpframework.mechanisms import Calibration, Mechanism, Randomness
+
+
+class DensityFailedError(Exception):
+    """A mechanism's `log_density` failed."""
+
+
+def stated_density(mechanism: Mechanism, answer: Any, output: Any, calibration: Calibration) -> float:
+    """Return the log-density that a mechanism states.
+
+    Raises
+    ------
+    DensityFailedError
+        If the mechanism's `log_density` fails. The message is a finding about the mechanism.
+    """
+    try:
+        return mechanism.log_density(answer, output, calibration)
+    except Exception as error:  # a plugin's code may raise anything
+        raise DensityFailedError(f"its log_density fails with {type(error).__name__}: {error}") from error
 
 
 def refusal(mechanism: Mechanism, answer: Any, calibration: Calibration, randomness: Randomness) -> str | None:

@@ -37,6 +37,7 @@ from dpframework.verify.mechanisms.probe_answers import (
     with_single_changes,
 )
 from dpframework.verify.mechanisms.randomness_checks import disagreement, draw_problems
+from dpframework.verify.mechanisms.release_failure_check import DensityFailedError
 from dpframework.verify.mechanisms.sampler_statistics import OFF, DrawnOutputs, noise_size
 from dpframework.verify.problem_report_base import ProblemReport
 
@@ -131,6 +132,8 @@ def check_sampler(
                 tests.test(probe, to_tell=False)
     except GeneratorNotHandedError as error:
         return SamplerReport(mechanism.name, (), (str(error),), 0)
+    except DensityFailedError as error:
+        tests.wrong.append(str(error))
     return SamplerReport(mechanism.name, tuple(tests.tested), tuple(tests.wrong), tests.drawn)
 
 

@@ -20,6 +20,7 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores
 from dpframework.verify.mechanisms.output_keys import output_key, output_numbers
 from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.release_failure_check import stated_density
 
 FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct sampler
 MOST_DRAWS = 1 << 16  # from this number of draws on, no more are made to tell the claimed scale from another scale
@@ -65,11 +66,17 @@ class DrawnOutputs:
         self.outputs += [self.mechanism.release(self.answer, *given) for _ in range(number - number // 2)]
 
     def densities(self, outputs: Sequence[Any], calibration: Calibration) -> NDArray[np.float64]:
-        """Return the log-density of each output. It is computed once for equal outputs."""
+        """Return the log-density of each output. It is computed once for equal outputs.
+
+        Raises
+        ------
+        DensityFailedError
+            If the mechanism's `log_density` fails.
+        """
         known: dict[Any, float] = {}
         for output in outputs:
             if (key := output_key(output)) not in known:
-                known[key] = self.mechanism.log_density(self.answer, output, calibration)
+                known[key] = stated_density(self.mechanism, self.answer, output, calibration)
         return np.array([known[output_key(output)] for output in outputs])
 
     def problems(self, *, to_tell: bool) -> Iterator[str]:
@@ -168,6 +175,8 @@ class DrawnOutputs:
         from scipy.stats import spearmanr
 
         numbers = self.numbers()
+        if not numbers.shape[1]:
+            return
         pairs = [("from one draw to the next", numbers[:-1, 0], numbers[1:, 0])]
         # If an output has more or fewer numbers than the answer, some numbers may be computed from the others.
         if self._numeric and numbers.shape[1] == np.size(self.answer):
