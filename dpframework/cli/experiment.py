@@ -30,7 +30,7 @@ WHERE = (
     "The folder for the results. A later run finds the finished cells there. By default FILE-results, beside the file."
 )
 REPETITIONS = (
-    "The number of repetitions, instead of the file's. A later run of the whole experiment reuses these cells."
+    "The number of repetitions, instead of the file's. A later run of the whole experiment reuses the finished cells."
 )
 
 

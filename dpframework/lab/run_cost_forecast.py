@@ -217,8 +217,8 @@ def try_in_turn() -> None:
             tried.append(_try(study, rows))
             if tried[-1].seconds - tried[0].seconds >= ENOUGH:
                 break
-        # If the last trial loaded a library, the trial before it looks too cheap. So that one is made again, now that
-        # the library is loaded.
+        # The last trial may have loaded a library, which the memory of the trial before then lacks. So the trial before
+        # is made again, now that the library is loaded.
         if len(tried) > 1:
             _try(study, tried[-2].rows)
     except DPFrameworkError as error:

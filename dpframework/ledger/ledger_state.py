@@ -202,7 +202,7 @@ class Records:
             case "unread":
                 data_set, run = self._runs.pop(content["run"])
                 if run.charged:
-                    raise ValueError("a run is charged once its table was read")
+                    raise ValueError("a run is charged before its table was read")
                 del data_set.runs[run.id]
                 run.approval.used -= 1
             case "run":
@@ -248,7 +248,7 @@ class Records:
         return run
 
     def _charge(self, entry: Entry) -> None:
-        """Charge a run. A run on a table in memory has no entry for a reading, so it is added first."""
+        """Charge a run, and add it first if it is not known, since no reading is recorded for a table in memory."""
         content = entry.content
         if not self.has_run(content["run"]):
             self._open(entry)

@@ -19,7 +19,7 @@ from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, histogram_sensitivities
 from dpframework.tables.blocks import Block
 
-_HASHES = 61  # the number of hash values by which verification adds up the counts of keys
+_HASHES = 61  # keys have this many hash values; `coordinates` adds up the counts of all keys with the same one
 
 
 @final

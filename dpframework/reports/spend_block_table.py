@@ -51,7 +51,7 @@ def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[st
     dict
         The sums of each block, first by the block's path in the plan, then by its path in the run. These paths differ
         under a partition that is planned once for all its parts: the path in the run has the number of the part.
-        Repetitions of a block are added up.
+        The repetitions of a block within a `repeat` have one path, and so one sum.
     """
     place, steps = path_finder(plan), {placed.path: placed for placed in plan.index.steps if placed.block is not None}
     found: dict[str, dict[str, BlockSums]] = {}

@@ -58,7 +58,7 @@ class Study:
     unit
         The column of ids of the persons to protect. By default single rows. Read tables with `unit=study.unit`.
     rows_per_unit
-        The largest number of rows of one unit. Above 1 and without `unit`, it is assumed ('rows-per-unit-asserted').
+        The largest number of rows of one unit. Above 1 without `unit`, the plan assumes it: 'rows-per-unit-asserted'.
     period, date
         For a study that protects a person in one period: "day", "week" or "month", and the column of dates. The plan
         holds for every period. Read the table of one period with `unit=study.unit.during("2026-03")`.

@@ -110,8 +110,8 @@ def attribute_of(
     name
         The column's name.
     column
-        The private cells, already read by the options that say how the column is written. Its distinct texts are enough
-        if cut points depend on distinct values only.
+        The private cells, already read by the options that say how the column is written. `DistinctCells` are enough if
+        the cut points depend on the distinct values alone.
     where
         The beginning of an error's sentence, which names the column.
     choices

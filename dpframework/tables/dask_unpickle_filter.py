@@ -1,7 +1,8 @@
-"""Messages from a cluster of another process, from which only the few classes that this client needs are unpickled.
+"""A filter for messages of a Dask cluster that was not started here.
 
-Dask unpickles messages in several places, all by one of its functions. While this client talks to a cluster, that
-function builds no other class and calls no other function. Other clients of the process are not affected. A context
+Only the few classes that this client needs are unpickled. Dask unpickles messages in several places, all by one of its
+functions. While this client talks to such a cluster, a replacement of that function refuses every class and function
+that is not listed here. Other clients of the process are not affected. A context
 variable, which Dask's tasks and threads inherit, says which messages are read for this client.
 """
 

@@ -3,7 +3,7 @@
 The key of a row is the text in its cell. The schema lists no values of an open attribute, so any text may occur.
 
 Numbers are given in the order in which texts are met. This order says something about the rows, so numbers are never
-released. Only texts with their counts are, once a mechanism has chosen to show them, and in the order of the texts.
+released. Only texts and their counts may be released, sorted by text, after a mechanism has chosen which to show.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class KeyColumn:
         return [named[code] for code in self.codes.tolist()]
 
     def count_keys(self) -> dict[str, int]:
-        """Return, for each key that some row has, how many rows have it, or how many units where these are known."""
+        """Return how many rows with each key are counted: all, or those in `firsts`. Keys without any are left out."""
         counted = self.codes if self.firsts is None else self.codes[self.firsts]
         counts, texts = np.bincount(counted, minlength=1), self.book.texts
         present = np.flatnonzero(counts[1:])

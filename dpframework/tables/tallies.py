@@ -1,6 +1,6 @@
 """Count codes fast. Counts without classes use numpy alone, so that a study of counts need not load numba.
 
-Two codes of one byte each form a number below 65,536. Counting these numbers takes half as many additions, and
+A pair of one-byte codes is counted as one number below 65,536. Counting these numbers takes half as many additions, and
 consecutive additions to the same cell, which wait for each other, are rarer. The counts of pairs, summed once over the
 first code and once over the second, give the exact counts of codes.
 """
@@ -24,7 +24,7 @@ FEW = 1 << 17  # the number of codes up to which numpy counts them in less time 
 
 
 def tally(parts: Iterable[NDArray[Any]], number: int) -> NDArray[np.int64]:
-    """Return how many codes have each value below `number`. No code is larger.
+    """Return how many codes have each value from 0 to `number - 1`. The caller ensures that all codes have such values.
 
     Parameters
     ----------

@@ -162,7 +162,7 @@ def test_a_scheduler_elsewhere_is_reached_by_its_authority_s_certificates_only(
     without = {"address": address.replace("tls", "tcp"), "trust_network": True}
     for given in ({"address": address, **strange}, without):
         with pytest.raises(
-            dpf.InputError, match=r"no Dask scheduler can be reached at .*: (OSError|.*Error); see that"
+            dpf.InputError, match=r"no Dask scheduler can be reached at .*: (OSError|.*Error); check that"
         ):
             dpf.Dask(**given)._connect()
 

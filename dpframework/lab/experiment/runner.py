@@ -131,7 +131,7 @@ def _outcomes(
 
 
 def _compute_in_worker(job: Job, starter: int) -> tuple[str, FinishedCell | FailedCell]:
-    if os.getppid() == starter:  # otherwise this process is a worker of a cluster
+    if os.getppid() == starter:  # otherwise this is the starter itself, or a worker of a cluster
         _end_with(starter)
     return job.key, compute(job)
 

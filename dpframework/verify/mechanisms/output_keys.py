@@ -16,8 +16,9 @@ NUMBERS = (np.ndarray, np.generic, int, float)
 
 
 def output_key(output: Any) -> Any:
-    """Return a key that can be hashed. Outputs with the same key are equal, and have the same type.
+    """Return a key that can be hashed. Outputs with the same key are equal.
 
+    Arrays and collections with the same key also have the same type. The numbers 1 and 1.0 have the same key.
     The key of an array consists of its shape, type and bytes. The key of a collection consists of its class and the
     keys of its parts, in order.
 

@@ -37,7 +37,7 @@ Cells: TypeAlias = Mapping[str, Sequence[Any]]
 
 MOST_ROWS = 4  # the most rows of a small table
 # How many larger tables are read, and about how many rows these have. A reader may guess types from the first rows, or
-# read in blocks, and must then go beyond the first rows or the first block.
+# read in blocks. Its faults then show only in tables with more rows than that.
 LONG, MANY_ROWS = 2, 2_500
 SHOWN = 3  # how many violations of a reader are reported, the shortest ones
 
