@@ -38,7 +38,7 @@ from dpframework.results.marginal_tables import MarginalTable, MarginalTables
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy_counts import Noisy
 from dpframework.results.results_by_key import ByKey
-from dpframework.results.row_cap_result import RowsPerUnit
+from dpframework.results.rows_per_unit_result import RowsPerUnit
 
 PRINTED = Path(__file__).parent / "results" / "printed"
 SICK, YOUNG, NORTH, EAST = Equals("ill", "true"), Below("age", 18), Below("latitude", 53.5), Below("longitude", 10)

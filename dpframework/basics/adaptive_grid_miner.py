@@ -10,7 +10,7 @@ from typing import final
 
 import attrs
 
-from dpframework.basics.basic_miner import EXAMPLE_DELTA
+from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
 from dpframework.basics.box_search_base import SearchMiner
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError

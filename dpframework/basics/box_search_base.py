@@ -13,7 +13,7 @@ from typing import final
 
 import attrs
 
-from dpframework.basics.basic_miner import BasicMiner
+from dpframework.basics.basic_miner_base import BasicMiner
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema

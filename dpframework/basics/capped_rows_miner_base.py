@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import attrs
 
-from dpframework.basics.basic_miner import BasicMiner
+from dpframework.basics.basic_miner_base import BasicMiner
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
@@ -31,7 +31,7 @@ from dpframework.run.private_table import PrivateTable
 
 if TYPE_CHECKING:  # These modules are loaded if the number of rows is released.
     from dpframework.queries.row_cap_queries import AtReleasedRows
-    from dpframework.results.row_cap_result import RowsPerUnit
+    from dpframework.results.rows_per_unit_result import RowsPerUnit
 
 #: The note of an error bound if the number of rows per unit is released.
 _AT_MOST = "for all rows per unit that the study keeps; smaller in proportion if a smaller number is released"
@@ -122,7 +122,7 @@ class RowsMiner(BasicMiner):
         """Return the reason why the miner cannot use the results of `sources`; None if it can."""
         if self.rows_per_unit is None:
             return self.own_misfit(sources)
-        from dpframework.results.row_cap_result import RowsPerUnit
+        from dpframework.results.rows_per_unit_result import RowsPerUnit
 
         source = sources[self.rows_per_unit]
         if source.result is not RowsPerUnit:

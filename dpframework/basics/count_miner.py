@@ -9,7 +9,7 @@ from typing import final
 
 import attrs
 
-from dpframework.basics.basic_miner import EXAMPLE_DELTA
+from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
 from dpframework.basics.crosstab_miners import counting_mechanism
 from dpframework.basics.grouped_miner_base import GroupedMiner, as_description, values_compared
 from dpframework.facts.attributes import Boolean, Numeric

@@ -18,7 +18,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.basics.basic_miner import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
 from dpframework.basics.capped_rows_miner_base import RowsMiner
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError

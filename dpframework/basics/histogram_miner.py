@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import attrs
 
-from dpframework.basics.basic_miner import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
 from dpframework.basics.bounds_parameter_checks import as_bounds, bounds_misfit
 from dpframework.basics.crosstab_miners import TableMiner
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric

@@ -19,7 +19,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.basics.basic_miner import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
 from dpframework.basics.crosstab_miners import CrosstabMiner
 from dpframework.basics.histogram_miner import HistogramMiner
 from dpframework.basics.mean_and_variance_miners import MeanMiner

@@ -19,7 +19,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from dpframework.basics.basic_miner import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
 from dpframework.basics.capped_rows_miner_base import RowsMiner
 from dpframework.basics.marginals_workload import (
     ResidualGroup,
@@ -37,7 +37,7 @@ from dpframework.facts.open_attribute import Open
 from dpframework.facts.parameter_checks import is_whole_number, list_of_names, named_once, one_of
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration, Mechanism
-from dpframework.mechanisms.block_norm import BlockNorm, block_variances
+from dpframework.mechanisms.block_knorm import BlockNorm, block_variances
 from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.laplace import DiscreteLaplace
 from dpframework.plan.nodes import Node, sequential, step

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.basics.basic_miner import EXAMPLE_DELTA
+from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
 from dpframework.basics.share_errors import share_error
 from dpframework.basics.sum_miner_and_base import NumberMiner, number_examples, released_examples
 from dpframework.facts.attributes import Boolean, Numeric

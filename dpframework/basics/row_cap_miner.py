@@ -8,7 +8,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.basics.basic_miner import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
 from dpframework.basics.capped_rows_miner_base import fit_to_study, require_told_apart
 from dpframework.facts.attributes import Boolean
 from dpframework.facts.parameter_checks import between_0_and_1, share_of_budget
@@ -19,7 +19,7 @@ from dpframework.plan.nodes import Node, step
 from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.row_cap_queries import RowsPerUnitScores
 from dpframework.results.error_bounds import BoundKind, ErrorBound
-from dpframework.results.row_cap_result import RowsPerUnit
+from dpframework.results.rows_per_unit_result import RowsPerUnit
 from dpframework.run.miner import Example, Miner
 from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable

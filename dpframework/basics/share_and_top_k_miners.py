@@ -11,7 +11,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from dpframework.basics.basic_miner import EXAMPLE_DELTA
+from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
 from dpframework.basics.count_miner import whole_estimate
 from dpframework.basics.crosstab_miners import counting_mechanism
 from dpframework.basics.grouped_miner_base import GroupedMiner, as_description, require_description, values_compared

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, final
 import attrs
 import numpy as np
 
-from dpframework.basics.basic_miner import EXAMPLE_DELTA
+from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
 from dpframework.basics.bounds_parameter_checks import as_bounds, bounds_misfit
 from dpframework.basics.grouped_miner_base import GroupedMiner, values_compared
 from dpframework.facts.attributes import Boolean, Numeric

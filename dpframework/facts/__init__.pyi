@@ -11,7 +11,7 @@ from .attributes_by_side import attributes_of_side as attributes_of_side
 from .column_read_options import ColumnOptions as ColumnOptions, DateUnit as DateUnit
 from .derived_columns import DerivedColumn as DerivedColumn, derive as derive
 from .description_overlaps import first_overlap as first_overlap
-from .description_shortener import (
+from .description_simplifier import (
     OTHER_WORD as OTHER_WORD,
     Shortener as Shortener,
     otherwise as otherwise,

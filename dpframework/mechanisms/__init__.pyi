@@ -7,7 +7,7 @@ from .base import (
     Preview as Preview,
     PureMechanism as PureMechanism,
 )
-from .block_norm import BlockNorm as BlockNorm, block_variances as block_variances
+from .block_knorm import BlockNorm as BlockNorm, block_variances as block_variances
 from .built_in import BUILT_IN as BUILT_IN
 from .cell_selection_base import CellVisibility as CellVisibility
 from .exponential_interval_mechanism import ExponentialInterval as ExponentialInterval

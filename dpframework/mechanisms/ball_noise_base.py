@@ -1,4 +1,4 @@
-"""Noise for several blocks of whole numbers: a uniform point of a ball of random radius (see `knorm`, `block_norm`)."""
+"""Noise for several blocks of whole numbers: a uniform point of a ball of random radius (as in `block_knorm`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact draws of a random radius, for noise that is uniform on a ball of that radius (see `knorm` and `block_norm`).
+"""Exact draws of a random radius, for noise that is uniform on a ball of that radius (see `knorm` and `block_knorm`).
 
 Let D be the dimension of a space of integer points, and let N(r) be the number of points in its ball of radius r. For
 the spaces used here, N(r) is the sum over k of h_k C(r-k+D, D), where C is the binomial coefficient. The whole numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpframework.mechanisms.above_threshold import AboveThreshold
 from dpframework.mechanisms.base import Mechanism
-from dpframework.mechanisms.block_norm import BlockNorm
+from dpframework.mechanisms.block_knorm import BlockNorm
 from dpframework.mechanisms.exponential_interval_mechanism import ExponentialInterval
 from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.gaussian_threshold import GaussianThreshold

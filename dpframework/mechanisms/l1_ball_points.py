@@ -1,4 +1,4 @@
-"""Integer points of products of l1 balls of equal radius, counted and drawn uniformly (see `block_norm`)."""
+"""Integer points of products of l1 balls of equal radius, counted and drawn uniformly (see `block_knorm`)."""
 
 from __future__ import annotations
 

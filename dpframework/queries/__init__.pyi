@@ -1,4 +1,5 @@
 from .base import Norm as Norm, Query as Query, QueryFacts as QueryFacts, Sensitivity as Sensitivity
+from .block_counts_of_query import Counting as Counting
 from .boxes import BoxCounts as BoxCounts
 from .counts import (
     CellCounts as CellCounts,
@@ -16,7 +17,6 @@ from .key_queries import KeyCounts as KeyCounts, Keys as Keys
 from .marginal_residuals import Residuals as Residuals
 from .one_way_marginals_query import Marginals as Marginals
 from .plan_file_query import PlanFileQuery as PlanFileQuery
-from .query_counting import Counting as Counting
 from .ranks import QuantileScores as QuantileScores
 from .released_bounds_queries import (
     AtReleasedBounds as AtReleasedBounds,

@@ -17,7 +17,7 @@ from dpframework.facts.printable import printable
 from dpframework.facts.privacy_losses import Amount, ByRelation, exact
 from dpframework.facts.value_checks import as_texts, as_whole_numbers
 from dpframework.formulas.sensitivity_claims import ScoreClaims
-from dpframework.queries.query_counting import Counting
+from dpframework.queries.block_counts_of_query import Counting
 from dpframework.tables.blocks import Block
 
 if TYPE_CHECKING:

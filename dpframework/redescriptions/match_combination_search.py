@@ -31,7 +31,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.description_shortener import OTHER_WORD, shorten
+from dpframework.facts.description_simplifier import OTHER_WORD, shorten
 from dpframework.facts.logical_descriptions import And, Description, Not, Or
 from dpframework.facts.schema import Schema
 from dpframework.redescriptions.cell_union_redescriptions import DEVIATIONS, MOST_SHARE, OVERLAP, ReportConditions

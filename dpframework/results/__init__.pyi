@@ -21,6 +21,6 @@ from .result import (
     without_math as without_math,
 )
 from .results_by_key import ByKey as ByKey
-from .row_cap_result import RowsPerUnit as RowsPerUnit
+from .rows_per_unit_result import RowsPerUnit as RowsPerUnit
 from .simplex import nearest_on_simplex as nearest_on_simplex
 from .table_text import TextTable as TextTable

@@ -4,7 +4,7 @@ Whether a row is kept depends on a hash of its unit's id and of its place among 
 `contribution_bounding`). A bucket stands for a group of ids, and hears of them from all pieces (see
 `shuffle_into_buckets`). It adds up, in the order of the table, how many rows of a unit the earlier pieces have. So it
 knows the place of each row, and which places are kept. Its answer to a piece is one bit for each row with an id, and
-one more for each open attribute (see `keys_per_unit_shuffle`). Rows stay where they were read.
+one more for each open attribute (see `unit_keys_across_pieces`). Rows stay where they were read.
 
 A piece sends each of its ids once, with a count. So without open attributes, a person with very many rows causes no
 longer messages than another person.
@@ -21,13 +21,6 @@ from numpy.typing import NDArray
 
 from dpframework.tables.contribution_bounding import choose_places, number_units, ranges, unit_keys
 from dpframework.tables.ids import exact_ids
-from dpframework.tables.keys_per_unit_shuffle import (
-    find_keys_counted_once,
-    firsts_of_units,
-    keys_as_frames,
-    keys_in,
-    keys_of_frames,
-)
 from dpframework.tables.reading import add_rows, with_ids
 from dpframework.tables.shuffle_into_buckets import (
     Shuffle,
@@ -39,6 +32,13 @@ from dpframework.tables.shuffle_into_buckets import (
     pack,
     pack_frames,
     unpack,
+)
+from dpframework.tables.unit_keys_across_pieces import (
+    find_keys_counted_once,
+    firsts_of_units,
+    keys_as_frames,
+    keys_in,
+    keys_of_frames,
 )
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dpframework.basics.marginals_workload import Workload, all_sets, marginal_o
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import BlockNorm, DiscreteLaplace, Gaussian
-from dpframework.mechanisms.block_norm import block_variances
+from dpframework.mechanisms.block_knorm import block_variances
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm
 from dpframework.results import MarginalTable, MarginalTables, Noisy

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpframework.facts import InputError
-from dpframework.facts.expression_operands import Labels, Numbers, Operand, Truths
 from dpframework.facts.expression_operations import (
     MOST_POWER,
     absolute,
@@ -32,6 +31,7 @@ from dpframework.facts.expression_operations import (
     number_in,
     root,
 )
+from dpframework.facts.typed_expression_operands import Labels, Numbers, Operand, Truths
 
 ENDS = st.tuples(st.integers(-20, 20), st.integers(-20, 20)).map(sorted)
 SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}

@@ -32,7 +32,14 @@ from dpframework.tables.worker_messages import (
     answer_of,
     pack_answer,
 )
-from dpframework.verify.tables.people_tables import OF_PEOPLE, PEOPLE, VISITS, people_counts, write_views, write_visits
+from dpframework.verify.tables.people_table_files import (
+    OF_PEOPLE,
+    PEOPLE,
+    VISITS,
+    people_counts,
+    write_views,
+    write_visits,
+)
 
 cloudpickle = pytest.importorskip("cloudpickle", reason="the extra 'dask' is not installed")
 

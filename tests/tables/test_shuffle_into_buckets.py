@@ -23,7 +23,6 @@ from dpframework.tables.coded_table import Table
 from dpframework.tables.contribution_bounding import ranges
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.ids import ids_of
-from dpframework.tables.keys_per_unit_shuffle import firsts_of_units
 from dpframework.tables.piecewise_reading import read_in_pieces, shuffle_of
 from dpframework.tables.row_bound_shuffle import BoundedRows, IdRows
 from dpframework.tables.shuffle_into_buckets import (
@@ -36,9 +35,10 @@ from dpframework.tables.shuffle_into_buckets import (
 )
 from dpframework.tables.table_files import Piece, TableFiles
 from dpframework.tables.unit_aggregate_shuffle import RowsOfUnits
+from dpframework.tables.unit_keys_across_pieces import firsts_of_units
 from dpframework.tables.view_join_shuffle import JoinedRows
 from dpframework.verify import EngineConformance, check_bounding, unit_readers
-from dpframework.verify.tables.people_tables import (
+from dpframework.verify.tables.people_table_files import (
     KEY,
     OF_PEOPLE,
     TOWNS,

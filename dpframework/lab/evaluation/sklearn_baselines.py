@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
-from dpframework.facts.description_shortener import otherwise
+from dpframework.facts.description_simplifier import otherwise
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.logical_descriptions import And, Below, Description, Equals, Or
 from dpframework.facts.optional_package_error import needing_scikit_learn

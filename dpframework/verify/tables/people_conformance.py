@@ -17,7 +17,13 @@ from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engine_base import Engine, InMemory, Rows
 from dpframework.tables.table_files import TableFiles
 from dpframework.verify.tables.engine_tables import miscount
-from dpframework.verify.tables.people_tables import TOWNS, people_counts, tables_of_people, write_views, write_visits
+from dpframework.verify.tables.people_table_files import (
+    TOWNS,
+    people_counts,
+    tables_of_people,
+    write_views,
+    write_visits,
+)
 
 
 def _half(generator: np.random.Generator, rows: int) -> NDArray[np.bool_]:

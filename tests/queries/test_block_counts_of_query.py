@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
+from dpframework.queries.block_counts_of_query import Counting
 from dpframework.queries.counts import cell_counts, marginal_counts
-from dpframework.queries.query_counting import Counting
 from dpframework.tables import blocks, tallies
 from dpframework.tables.block_parts_by_cut import parts_of
 from dpframework.tables.blocks import Block, cells_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dpframework as dpf
-from dpframework.ledger.journal_gate import JournaledGate, TracedRows
+from dpframework.ledger.resumable_release_gate import JournaledGate, TracedRows
 from dpframework.mechanisms.randomness import SeededRandomness
 
 TOWN, ILL = dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import dpframework as dpf
-from dpframework.basics.basic_miner import BasicMiner
+from dpframework.basics.basic_miner_base import BasicMiner
 
 AMOUNT = st.integers(1, 10**6).map(lambda millionths: Fraction(millionths, 10**6))
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE
