@@ -152,8 +152,9 @@ class PlannedPart:
         what
             See `ErrorBound`.
         paths
-            The paths of the steps. Each step has independent noise on every count. cells The most counts that are added
-            up.
+            The paths of the steps. Each step has independent noise on every count.
+        cells
+            The most counts that are added up.
         """
         asked = set(paths)
         alike = [one for one in self.steps if one.path in asked]

@@ -93,7 +93,9 @@ class OwnerPlaces:
 
     Attributes
     ----------
-    source The path of the file. data
+    source
+        The path of the file.
+    data
         The tables `[data.NAME]` of the file, by name.
     engines
         The tables `[engine.NAME]` of the file, by name. Each has the name of an installed engine and its parameters.

@@ -112,7 +112,9 @@ class TableFiles(UnreadTable):
 
         They are the same as when one process reads all files.
 
-        Raises ------ NotOpened
+        Raises
+        ------
+        NotOpened
             If there are no such files.
         """
         return tuple(name_of(places, files_at(places)) for places in self.views)

@@ -344,6 +344,7 @@ class FixedUnit(ScaledSums.__mro__[1]):  # the base of numbers that add up over 
 
     name = "fixed-unit"
     sensitivities = ScaledSums.sensitivities
+    _least_share = ScaledSums._least_share
     answer_length = ScaledSums.answer_length
 
     def tables(self, *, bounds=None, **inputs):

@@ -209,7 +209,7 @@ SPOILS: dict[str, tuple[tuple[Shape, Claim], Callable[[Argument], Argument], str
     "a range's lost sign": (TRUE["kolmogorov-smirnov"], without("(assert (< "), "never negative"),
     "half of an extreme": (TRUE["surplus"], lambda one: attrs.evolve(one, parts=one.parts[:1]), "does not rest on"),
     "a fall taken for a rise": (TRUE["gini is replaced"], lambda one: attrs.evolve(one, parts=one.parts[:1] * 2),
-                                "rests on a rise and a fall"),
+                                "must rest on a rise and a fall"),
     "several rows that are replaced": (TRUE["gini is replaced"], of_claim(Claim("replaced", 2 - 2 / rows, group=2)),
                                        "covers one row"),
     "a replacement for a fall": (TRUE["gini is replaced"], of_claim(Claim("fall", 2 - 2 / rows)), "covers one row"),

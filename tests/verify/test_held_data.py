@@ -147,7 +147,7 @@ def test_what_objects_hold() -> None:
     assert held(numbers) is None  # no class of these objects is of its package
     assert held(np) is None
     assert [name for name, _ in held({"a" * 50: 1})] == ["a" * 40] * 2
-    assert held(Slot()) is None
+    assert held(Slot()) == []  # a run may set its slots
     own: Any = state(Given())._contents_of
     assert [part for _, part in own(numbers)] == [(3,), {"second": 4}, {}]
     assert [name for name, _ in own(enclosing())] == [
