@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -32,6 +33,8 @@ SCATTERED, SPREAD, TURNS = 200, 0.4, 200
 #: that a cell has rows.
 DRAWN, LOG_ROWS, FILLED = 400, 7, 0.7
 SEEDS = (3, 7)  # the seeds of climbs and of searches
+MOST_JOINING = 20_000  # in how many ways the rows of one unit may join a table, at most, for all of them to be tried
+MOST_SCORES = 1 << 21  # the most scores of tables at thresholds; if there are more, some of these tables are drawn
 
 
 @functools.cache
@@ -125,12 +128,32 @@ def part_changes(shape: Parts, change: Change) -> list[Neighbours | None]:
     return best
 
 
+def ways_to_join(group: int, cells: int) -> int:
+    """Return in how many ways at most `group` rows can join a table with this number of cells.
+
+    Examples
+    --------
+    >>> ways_to_join(1, 3), len(tables_of(1, 3)), ways_to_join(20, 4)
+    (4, 4, 10626)
+    """
+    return math.comb(group + cells, cells)
+
+
+def _threshold_tables(shape: Cells, group: int) -> NDArray[np.int64]:
+    """Return tables at thresholds, so few that all ways in which a group can join them can be tried."""
+    found = tables_at_thresholds(shape)
+    most = max(MOST_SCORES // ways_to_join(group, len(shape.cells)), 1)
+    if len(found) <= most:
+        return found
+    return found[np.random.default_rng(SEEDS[1]).choice(len(found), most, replace=False)]
+
+
 def find_jump(shape: Cells, claim: Claim) -> Neighbours | None:
     """Return the neighbours that break a claim by most, on both sides of a count at which a comparison changes.
 
     These tables may have any number of rows. The result is None if none of them breaks the claim.
     """
-    shared = tables_at_thresholds(shape)
+    shared = _threshold_tables(shape, claim.group)
     gaps, low, high = cell_gaps(shape, claim.change, shared, claim.group)
     slack = LARGER_SLACK * np.maximum(np.abs(shape.scores(shared)), 1)
     over = gaps - float(bound_at(claim.bound, None)) - slack
@@ -237,7 +260,7 @@ def search_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
     random = np.random.default_rng(SEEDS[1])
     large = np.floor(np.exp(random.uniform(0, LOG_ROWS, (DRAWN, cells)))).astype(np.int64)
     drawn = large * (random.random((DRAWN, cells)) < FILLED)
-    changing = tables_at_thresholds(shape)
+    changing = _threshold_tables(shape, group)
     changing = changing[changing.sum(axis=1) <= CLIMB_ROWS]
     starts = np.concatenate([small, drawn, changing])
     gaps, *_ = cell_gaps(shape, change, starts, group)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.formulas.largest_change_search import MOST_JOINING, ways_to_join
 from dpframework.formulas.rounding_error_bound import rounding_of
 from dpframework.formulas.score_structures import Cells, Parts
 from dpframework.formulas.sensitivity_claims import Change, Claim, ScoreClaims, bound_at
@@ -88,13 +89,16 @@ class FormulaScores(CandidateScores):
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
         """Return the sensitivity for several rows, if it is less than the sum over the rows.
 
-        For `Cells` it is derived like the sensitivity for one row. For `Parts` the rows are added one by one, so that
-        the table grows with each row, and the bounds for one row are summed.
+        For `Cells` it is derived like the sensitivity for one row, unless the rows can join a table in too many ways to
+        try them all. Then it is the sum over the rows. For `Parts` the rows are added one by one, so that the table
+        grows with each row, and the bounds for one row are summed.
         """
         if rows == 1:
             return ()
         claims = self.claims
         if isinstance(self.formula, Cells):
+            if ways_to_join(rows, len(self.formula.cells)) > MOST_JOINING:
+                return ()
             claims = tuple(found.claim for found in derive(self.formula, rows))
         found = formula_sensitivity(self.formula, claims, self.row_bound, self.exact_rows, rows)
         (one,) = self.sensitivities

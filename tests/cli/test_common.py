@@ -168,7 +168,10 @@ def test_readers_of_options() -> None:
         with pytest.raises(typer.BadParameter, match=words):
             read(text)
     for ledger, data_set in ((None, "d"), (Path("l"), None), (None, None)):
-        with pytest.raises(dpf.InputError, match="--ledger names a ledger file, and --data-set names a data set in that file; give both"):
+        with pytest.raises(
+            dpf.InputError,
+            match="and --data-set names a data set in that file; give both",
+        ):
             common.ledger_and_data_set(ledger, data_set)
 
 

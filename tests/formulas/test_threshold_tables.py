@@ -22,9 +22,10 @@ from dpframework.formulas import (
     rows_of_part,
     sum_over_classes,
 )
-from dpframework.formulas.largest_change_search import find_refutation
+from dpframework.formulas.largest_change_search import MOST_JOINING, find_refutation, tables_of, ways_to_join
 from dpframework.formulas.sensitivity_claims import Change, Claim
 from dpframework.formulas.threshold_tables import tables_at_thresholds, tables_of_parts, thresholds
+from dpframework.queries import FormulaScores
 
 a, b = cells("a", "b")
 DISTINCT = sum_over_classes(at_least(n, 1))
@@ -105,3 +106,22 @@ def test_thresholds_are_found_wherever_they_are() -> None:
     few, many = tables_of_parts(Parts(at_least(rows_of_part, 9)))
     assert 8 in few[:, 0]
     assert (many > 0).sum(axis=1).max() == 12
+
+
+class _Capped(FormulaScores):
+    """A score of one count that is at most 5, or of three such counts."""
+
+    name = "capped"
+
+    def __init__(self, number: int) -> None:
+        names = cells(*(f"c{k}" for k in range(number)))
+        self.formula = Cells(names, least(sum(names[1:], names[0]), 5))
+
+
+def test_units_of_very_many_rows_are_charged_for_each_row_where_not_all_ways_can_be_tried() -> None:
+    for group, size in ((1, 1), (1, 3), (3, 2)):
+        assert ways_to_join(group, size) == len(tables_of(group, size))
+    assert ways_to_join(1000, 1) <= MOST_JOINING < ways_to_join(1000, 3)
+    for number, rows in ((1, 20), (1, 1000), (3, 20)):
+        assert [one.add_or_remove_one for one in _Capped(number).for_rows(rows)] == [5]
+    assert not _Capped(3).for_rows(1000)

@@ -1396,8 +1396,16 @@ def test_the_path_of_an_auditor(command, tmp_path):
         (f"ledger approve l study.toml {ON}", 2, "by"),
         (f"ledger revoke l abc {ON} --by b", 2, "no approved plan has a hash that begins with 'abc'"),
         (f"ledger verify l --head {'0' * 64}", 1, "no entry has the hash"),
-        ("run study.toml --out out --ledger l", 2, "--ledger names a ledger file, and --data-set names a data set in that file; give both"),
-        (f"run study.toml --out out {ON}", 2, "--ledger names a ledger file, and --data-set names a data set in that file; give both"),
+        (
+            "run study.toml --out out --ledger l",
+            2,
+            "and --data-set names a data set in that file; give both",
+        ),
+        (
+            f"run study.toml --out out {ON}",
+            2,
+            "and --data-set names a data set in that file; give both",
+        ),
         (f"run study.toml --out out --ledger l {ON} --seed 1", 2, "a seeded run is not private"),
         (f"run study.toml --out no/out --ledger l {ON}", 2, "parent folder does not exist"),
         ("run study.toml --out out --ledger l --data-set small", 1, "is not approved"),
