@@ -13,11 +13,7 @@ from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.derived_columns import DerivedColumn, Input
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
-from dpframework.facts.expressions import expression
-from dpframework.facts.phrases import first_of
-from dpframework.facts.table_lookup_operation import look_up
-from dpframework.facts.toml import prefix_errors
-from dpframework.facts.typed_expression_operands import (
+from dpframework.facts.expression_operand_domains import (
     Cells,
     Labels,
     Numbers,
@@ -27,6 +23,10 @@ from dpframework.facts.typed_expression_operands import (
     as_labels,
     domain_of,
 )
+from dpframework.facts.expressions import expression
+from dpframework.facts.phrases import first_of
+from dpframework.facts.table_lookup_operation import look_up
+from dpframework.facts.toml import prefix_errors
 from dpframework.facts.unit_aggregates import aggregate, aggregate_parts, row_parts
 
 #: The number of bins of a derived number without a declared grid, and the most whole numbers that get one bin each.

@@ -8,8 +8,8 @@ import numpy as np
 
 from dpframework.facts.column_read_options import DateUnit
 from dpframework.facts.errors import InputError
+from dpframework.facts.expression_operand_domains import Cells, Numbers, Operand, RowCells
 from dpframework.facts.expression_operations import monotone
-from dpframework.facts.typed_expression_operands import Cells, Numbers, Operand, RowCells
 
 _MOST_DAYS = 2_900_000  # the most days before or after 1970, so up to about the year 9900
 _MOST_LISTED = 400_000  # the most days for which the results are listed in a table

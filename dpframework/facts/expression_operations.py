@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.typed_expression_operands import (
+from dpframework.facts.expression_operand_domains import (
     MOST_LABELS,
     Cells,
     Labels,

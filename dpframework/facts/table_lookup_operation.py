@@ -8,8 +8,8 @@ import numpy as np
 
 from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.errors import InputError
+from dpframework.facts.expression_operand_domains import Labels, Numbers, Operand, Truths, as_labels, labels_of
 from dpframework.facts.public_tables import PublicTable
-from dpframework.facts.typed_expression_operands import Labels, Numbers, Operand, Truths, as_labels, labels_of
 
 
 def look_up(part: Operand, table: PublicTable) -> Operand:

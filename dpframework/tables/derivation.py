@@ -18,7 +18,7 @@ from dpframework.facts.schema import Schema
 from dpframework.tables.encoding import MISSING, EncodedCells, EncodedColumn, cells_of_numbers, settle
 
 if TYPE_CHECKING:
-    from dpframework.facts.typed_expression_operands import Cells
+    from dpframework.facts.expression_operand_domains import Cells
 
 
 def with_derived(schema: Schema, encoded: Mapping[str, EncodedColumn]) -> dict[str, EncodedColumn]:

@@ -21,7 +21,7 @@ from dpframework.tables.encoding import EncodedColumn, stored_dtype
 from dpframework.tables.sql_connection import SqlConnection
 
 if TYPE_CHECKING:
-    from dpframework.facts.typed_expression_operands import Cells
+    from dpframework.facts.expression_operand_domains import Cells
 
 
 def with_derived_columns(connection: SqlConnection, table: str, schema: Schema) -> str:

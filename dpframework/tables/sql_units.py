@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.derived_columns import DerivedColumn
+from dpframework.facts.expression_operand_domains import Numbers, Operand, domain_of
 from dpframework.facts.schema import Schema
-from dpframework.facts.typed_expression_operands import Numbers, Operand, domain_of
 from dpframework.facts.unit_aggregates import AGGREGATED, aggregate, row_parts
 from dpframework.facts.unit_schemas import UnitRows
 from dpframework.tables.derivation import settle_cells

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpframework.facts import InputError
+from dpframework.facts.expression_operand_domains import Labels, Numbers, Operand, Truths
 from dpframework.facts.expression_operations import (
     MOST_POWER,
     absolute,
@@ -31,7 +32,6 @@ from dpframework.facts.expression_operations import (
     number_in,
     root,
 )
-from dpframework.facts.typed_expression_operands import Labels, Numbers, Operand, Truths
 
 ENDS = st.tuples(st.integers(-20, 20), st.integers(-20, 20)).map(sorted)
 SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}

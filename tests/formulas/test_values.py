@@ -346,7 +346,7 @@ def test_changes_of_cells_are_exact_on_small_tables_and_limits_beyond(monkeypatc
             sensitivity_derivation, "climb", lambda *given: asked.append((given[2].tolist(), given[4])) or given[2]
         )
         monkeypatch.setattr(sensitivity_derivation, "cell_gaps", lambda *_: [[next(left)]])
-        derived = sensitivity_derivation._derive_for_cells(shape, Change.RISE, group)
+        derived = sensitivity_derivation._limit_for_cells(shape, Change.RISE, group)
         assert derived.nearest is found
         assert (derived.claim.change, derived.claim.group) == (Change.RISE, group)
         return derived.claim.bound.constant
@@ -371,8 +371,8 @@ def test_changes_of_cells_are_exact_on_small_tables_and_limits_beyond(monkeypatc
     assert claimed(large, large + 1, F(909, 1000), 0.9, 0.9 - 1) == F(10, 11)
     assert claimed(large, large + 1, F(1), 0.25, -0.75) == 1
     assert claimed(large, large + 1, F(1), 1 - 0.7e-9, 1) == 1
-    for gaps in ((0.25, -0.74), (1 - 0.8e-9, 1)):
-        with pytest.raises(InputError, match="grows with the rows"):
+    for gaps, refused in (((0.25, -0.74), "grows with the rows"), ((1 - 0.8e-9, 1), "jumps at a table of many rows")):
+        with pytest.raises(InputError, match=refused):
             claimed(large, large + 1, F(1), *gaps)
 
 

@@ -18,10 +18,10 @@ from dpframework_trees.tree_weights import require_feasible
 
 import dpframework as dpf
 from dpframework.basics.marginals_workload import Workload
+from dpframework.facts.expression_operand_domains import labels_of
 from dpframework.facts.expressions import parse
 from dpframework.facts.public_tables import as_public_table
 from dpframework.facts.read_options import ReadOptions
-from dpframework.facts.typed_expression_operands import labels_of
 from dpframework.facts.unit_aggregates import aggregate
 from dpframework.formulas.formula_json_reader import read_formula
 from dpframework.mechanisms.block_knorm import BlockNorm

@@ -67,6 +67,9 @@ def climb_rows(universe: Universe, answer: Answer, least: int) -> NDArray[np.int
     base, starts = universe.places[:, :1], universe.places
     try:
         climbed = [_climb(universe, base, starts, direction, answer, least) for direction in DIRECTIONS]
+        # The climb towards any change may end where the answer rises, although it falls further elsewhere, or the
+        # reverse.
+        _, climbed[0] = _best(universe, base, np.stack(climbed, axis=1), DIRECTIONS[0], answer, least)
     except Exception:  # the query fails on some row, which a search reports when it meets that row
         return None
     return np.stack(climbed, axis=1)
