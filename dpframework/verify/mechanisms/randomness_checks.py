@@ -201,9 +201,6 @@ def _test_long_answer(mechanism: Mechanism, answer: NDArray[Any], calibration: C
     stated = [mechanism.log_density(zeros, one, longer) for one in (outputs[0], mixed)]
     if not math.isclose(stated[0], stated[1], rel_tol=1e-9):
         return  # by the log-density, the noise of a number depends on the number's place in the answer
-    if _noise_is_reused(mechanism, longer, [zeros]):
-        yield f"two numbers of an answer of {LONG} have the same noise, or the same with another sign"
-        return
     noise = _errors(outputs, zeros)
     spectrum = np.abs(np.fft.rfft(noise[0] - noise[0].mean())) ** 2
     again = np.fft.irfft(spectrum)[1 : LONG // 2]
@@ -211,6 +208,8 @@ def _test_long_answer(mechanism: Mechanism, answer: NDArray[Any], calibration: C
         yield f"the noise of an answer of {LONG} numbers repeats itself"
     elif any(_are_unlike(noise[:, :part].ravel(), noise[:, -part:].ravel()) for part in (LONG // 64, LONG // 4)):
         yield f"the noise of the last of {LONG} numbers has another distribution than that of the first"
+    elif _noise_is_reused(mechanism, longer, [zeros]):
+        yield f"two numbers of an answer of {LONG} have the same noise, or the same with another sign"
 
 
 def _noise_is_reused(mechanism: Mechanism, calibration: Calibration, answers: Sequence[NDArray[Any]]) -> bool:

@@ -135,7 +135,10 @@ class StepChecks:
         except Exception:  # the miner does not accept this schema or parameter, and so claims nothing for it
             return
         for one in asked:
-            if not is_foreign(one.query) or any(same(one.query, query) for query in own):
+            # A function that a query makes anew for each schema, such as a lambda, may be meant for all schemas.
+            if not is_foreign(one.query) or any(
+                are_equal(one.query, query) and same(one.query, query) for query in own
+            ):
                 continue
             if patience.over:
                 self._left_out.append(f"the sensitivity of {one.query.text} {how}")
