@@ -94,7 +94,7 @@ def laplace_bits(scale: float) -> float:
     Examples
     --------
     >>> round(laplace_bits(1), 3)
-    2.333
+    2.341
     """
     ratio = math.exp(-1 / scale)
     return (-math.log(-math.expm1(-1 / scale) / (1 + ratio)) + 2 * ratio / -math.expm1(-2 / scale) / scale) / math.log(

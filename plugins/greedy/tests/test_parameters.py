@@ -55,7 +55,7 @@ def test_without_a_support_a_share_of_the_public_rows_is_meant() -> None:
 @pytest.mark.parametrize(
     ("given_parameters", "message"),
     [
-        ({"count_share": "0.1"}, "count_share is given with score = 'rows'"),
+        ({"count_share": "0.1"}, "count_share is given, but score = 'rows'"),
         ({"count_share": "0.1", "score": "logistic", "min_support": 3}, "give one"),
         ({"score": "cosine"}, "'cosine'"),
         ({"max_p_value": 2}, "max_p_value"),
