@@ -102,8 +102,8 @@ class AboveThreshold(PureMechanism):
         low, high = (int(f(looked_at, initial=0)) for f in (np.min, np.max))
         noisy = np.arange(low - reach, high + reach)
         logs = -np.abs(noisy) / scale + math.log(math.tanh(1 / (2 * scale)))
-        for count in looked_at[:chosen]:
-            logs += _log_at_most(noisy - count - 1, scale)
+        for count, times in zip(*np.unique(looked_at[:chosen], return_counts=True), strict=True):
+            logs += times * _log_at_most(noisy - count - 1, scale)
         if chosen < counts.size:
             logs += _log_at_most(counts[chosen] - noisy, scale)  # noise is symmetric
         most = logs.max()
