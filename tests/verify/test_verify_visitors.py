@@ -40,13 +40,13 @@ FEW_ROWS = attrs.evolve(PEOPLE, max_rows=100)
 
 @attrs.frozen
 class CapsAges(Makes):
-    """Add up ages up to a fraction, whose bound is that of 1."""
+    """Add up ages from 0 up to a fraction, whose bound is that of 1."""
 
     right: bool
     cap: Fraction = attrs.field(default=Fraction(1), converter=positive)
 
     def query(self, schema):
-        return Adds(self.cap if self.right else 1, lambda block: np.minimum(block.values("age"), float(self.cap)))
+        return Adds(self.cap if self.right else 1, lambda block: np.clip(block.values("age"), 0, float(self.cap)))
 
 
 @attrs.frozen
