@@ -22,8 +22,7 @@ from dpframework.formulas.total_refutations import find_refuting_rows, find_refu
 CLASSES = 3  # the number of classes of a part in small tables
 PART_ROWS, CELL_ROWS = 9, 6  # how many rows small tables have at most: for scores of parts, and of cells
 FEW_CELLS, MANY_CELL_ROWS = 5, 4  # with more cells than `FEW_CELLS`, small tables have at most `MANY_CELL_ROWS` rows
-LARGER_SLACK = 1e-9  # how far rounding may take a change beyond a bound, as a share of a score of many rows
-SLACK = 1e-9  # how far rounding may take a change beyond a bound
+SLACK = 1e-9  # how far rounding may take a change beyond a bound; a share of the score for scores of many rows
 CLIMB_ROWS = 20_000  # the most rows of a table that a climb reaches
 MOVES = (1, 2, 5, 20, 100, 1000)  # how many rows a step of a climb adds to a cell, or takes from it
 #: How many random tables each step of a climb tries, how far their counts are from those of the table reached (a
@@ -155,7 +154,7 @@ def find_jump(shape: Cells, claim: Claim) -> Neighbours | None:
     """
     shared = _threshold_tables(shape, claim.group)
     gaps, low, high = cell_gaps(shape, claim.change, shared, claim.group)
-    slack = LARGER_SLACK * np.maximum(np.abs(shape.scores(shared)), 1)
+    slack = SLACK * np.maximum(np.abs(shape.scores(shared)), 1)
     over = gaps - float(bound_at(claim.bound, None)) - slack
     top = int(over.argmax())
     return _measure(shape, tuple(low[top].tolist()), tuple(high[top].tolist())) if over[top] > 0 else None
@@ -170,14 +169,10 @@ def find_larger_part(shape: Parts, claim: Claim) -> Neighbours | None:
     for shared in tables_of_parts(shape) if claim.group == 1 and not shape.body.leaves(Operation.PUBLIC) else ():
         steps = np.eye(shared.shape[1], dtype=np.int64)
         before, after = shape.of_parts(shared), np.stack([shape.of_parts(shared + step) for step in steps])
-        up, down = shared + steps[after.argmax(axis=0)], shared + steps[after.argmin(axis=0)]
-        low, high, gaps = {
-            Change.RISE: (shared, up, after.max(axis=0) - before),
-            Change.FALL: (down, shared, before - after.min(axis=0)),
-        }.get(claim.change, (down, up, after.max(axis=0) - after.min(axis=0)))
+        gaps, low, high = _largest_gaps(claim.change, shared, before, steps, after)
         sizes, where = np.unique(shared.sum(axis=1) + 1, return_inverse=True)
         bounds = np.array([float(bound_at(claim.bound, size)) for size in sizes.tolist()])[where]
-        over = gaps - bounds - LARGER_SLACK * np.maximum(np.abs(before), 1)
+        over = gaps - bounds - SLACK * np.maximum(np.abs(before), 1)
         top = int(over.argmax())
         if over[top] > (0 if worst is None else worst[0]):
             worst = float(over[top]), (tuple(low[top].tolist()),), (tuple(high[top].tolist()),)
@@ -199,15 +194,35 @@ def cell_gaps(shape: Cells, change: Change, shared: NDArray[Any], group: int = 1
     """
     joining = tables_of(group, shared.shape[-1])
     before, after = shape.scores(shared), np.stack([shape.scores(shared + more) for more in joining])
-    up, down = joining[after.argmax(axis=0)], joining[after.argmin(axis=0)]
-    none = np.zeros_like(up)
+    return _largest_gaps(change, shared, before, joining, after)
+
+
+def _largest_gaps(
+    change: Change, shared: NDArray[Any], before: NDArray[Any], joining: NDArray[np.int64], after: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the largest change for each shared table, shape (tables,), and the tables of low and of high score.
+
+    Parameters
+    ----------
+    change
+        The kind of change.
+    shared
+        The tables of the rows that both neighbours have, shape (tables, cells).
+    before
+        The scores of these tables, shape (tables,).
+    joining
+        The rows that may join a shared table, shape (ways, cells).
+    after
+        The scores after they have joined it, shape (ways, tables).
+    """
+    up, down = shared + joining[after.argmax(axis=0)], shared + joining[after.argmin(axis=0)]
     match change:
         case Change.RISE:
-            return after.max(axis=0) - before, shared + none, shared + up
+            return after.max(axis=0) - before, shared, up
         case Change.FALL:
-            return before - after.min(axis=0), shared + down, shared + none
+            return before - after.min(axis=0), down, shared
         case _:
-            return after.max(axis=0) - after.min(axis=0), shared + down, shared + up
+            return after.max(axis=0) - after.min(axis=0), down, up
 
 
 def cell_change(shape: Cells, change: Change, shared: NDArray[Any], group: int = 1) -> Neighbours:

@@ -25,9 +25,6 @@ MANY_CLASSES = 12  # a number of classes that is larger than that of the smalles
 FEW_CLASSES = 3
 SEED = 11
 
-#: Tells for each table, and the cell or class that grows in it, how a comparison turns out.
-_Outcome = Callable[[NDArray[np.int64], int], NDArray[np.bool_]]
-
 _GRID = np.unique(np.concatenate([np.arange(64), np.geomspace(64, LARGEST_COUNT, 200)]).astype(np.int64))
 
 
@@ -72,12 +69,6 @@ def tables_of_parts(shape: Parts) -> list[NDArray[np.int64]]:
 
 def _near_thresholds(shape: Scored, place: int, number: int) -> list[int]:
     """Return 0, 1, and counts of one cell or class near those at which a comparison changes."""
-
-    def compare(outcome: _Outcome, others: int, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
-        tables = np.full((len(counts), number), others, dtype=np.int64)
-        tables[:, place] = counts
-        return outcome(tables, place)
-
     near = {0, 1}
     for one, other in _comparisons(shape):
         for others in OTHERS:
@@ -112,10 +103,8 @@ def _values(shape: Scored, formula: Formula, table: NDArray[np.float64], place: 
     """Return the values of a formula for each table. One that reads a class's count is taken for one class."""
     if isinstance(shape, Cells):
         return np.asarray(value_of(formula, {cell: table[:, k] for k, cell in enumerate(shape.cells)}))
-    rows = table.sum(axis=1)
-    if not _reads_class(formula):
-        return np.asarray(value_of(formula, {n: table, rows_of_part: rows}))
-    return np.asarray(value_of(formula, {n: table[:, place], rows_of_part: rows}))
+    counts = table[:, place] if _reads_class(formula) else table
+    return np.asarray(value_of(formula, {n: counts, rows_of_part: table.sum(axis=1)}))
 
 
 def _reads_class(formula: Formula) -> bool:
