@@ -303,6 +303,18 @@ class _Fails(DiscreteLaplace):
 
 
 @attrs.frozen
+class _FailsForUnits(DiscreteLaplace):
+    """A mechanism whose log-density fails where the noise is for units of several rows."""
+
+    name = "fails-for-units"
+
+    def log_density(self, answer, output, calibration):
+        if calibration.by.rows > 1:
+            raise KeyError("unit")
+        return super().log_density(answer, output, calibration)
+
+
+@attrs.frozen
 class _Texts(DiscreteLaplace):
     """A mechanism that puts out texts, in which the kit finds no numbers."""
 
@@ -326,6 +338,9 @@ def test_a_log_density_that_fails_is_a_finding():
         assert bool(found) is bool(problem)
         assert all("fails with KeyError: 'table'" in one for one in found)
         assert any(problem in one for one in found) is bool(problem)
+    found = check_losses(_FailsForUnits(1), given=[asked])
+    assert found.claims  # those about rows are compared all the same
+    assert any("its log_density fails with KeyError: 'unit'" in one for one in found.wrong)
 
 
 def test_outputs_without_numbers_are_tested():

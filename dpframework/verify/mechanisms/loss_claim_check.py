@@ -94,21 +94,7 @@ def check_losses(
     served = 0
     for asked in answers_of(mechanism) if given is None else given:
         for relation in relations:
-            calibration = mechanism.calibrate(asked.facts, relation)
-            if calibration is not None:
-                served += 1
-                try:
-                    checked.compare(asked, calibration, relation)
-                except DensityFailedError as error:
-                    checked.wrong.append(f"{asked.facts.text}, {relation}: {error}")
-                    continue
-            of_unit = unit_answers(asked, UNIT)
-            # Without an event of its own for units, a mechanism's claim for a unit follows from its claim for rows.
-            own = type(mechanism).unit_event is not Mechanism.unit_event
-            if of_unit is not None and own and not checked.patience.over:
-                calibration = mechanism.calibrate(asked.facts, relation, by=UnitChange(UNIT))
-                if calibration is not None:
-                    checked.compare_event(of_unit, calibration, relation)
+            served += checked.compare_all(asked, relation)
     if not served:
         raise InputError(f"mechanism '{mechanism.name}' serves none of the queries; give answers of its own kind")
     wrong = tuple(dict.fromkeys(checked.wrong))
@@ -124,6 +110,26 @@ class _LossComparison:
         self.wrong: list[str] = []
         self.pairs = 0
         self._randomness = SeededRandomness(0)
+
+    def compare_all(self, asked: Answers, relation: Relation) -> bool:
+        """Compare the claims for rows, and the event for a unit if the mechanism has one of its own.
+
+        Return whether the mechanism claims anything for the query. A log-density that fails is a finding.
+        """
+        calibration = self.mechanism.calibrate(asked.facts, relation)
+        try:
+            if calibration is not None:
+                self.compare(asked, calibration, relation)
+            of_unit = unit_answers(asked, UNIT)
+            # Without an event of its own for units, a mechanism's claim for a unit follows from its claim for rows.
+            own = type(self.mechanism).unit_event is not Mechanism.unit_event
+            if of_unit is not None and own and not self.patience.over:
+                by_unit = self.mechanism.calibrate(asked.facts, relation, by=UnitChange(UNIT))
+                if by_unit is not None:
+                    self.compare_event(of_unit, by_unit, relation)
+        except DensityFailedError as error:
+            self.wrong.append(f"{asked.facts.text}, {relation}: {error}")
+        return calibration is not None
 
     def compare(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
         """Compare every claim about one query under one relation with the largest loss over its pairs of answers."""

@@ -170,17 +170,20 @@ def _farthest(
     return None
 
 
+def _calibrate_long(mechanism: Mechanism, calibration: Calibration) -> Calibration | None:
+    """Return the calibration for an answer of `LONG` numbers. None for histograms, whose sizes are given."""
+    facts = attrs.evolve(calibration.facts, answer_length=LONG)
+    return None if facts.histograms else mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+
+
 def _test_long_answer(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
     """Draw for a very long answer of zeros.
 
     If the zeros are scores, all candidates should have the same chance. If they are numbers, all should get noise of
     the same distribution and of the claimed scale, and the noise should not repeat.
     """
-    facts = attrs.evolve(calibration.facts, answer_length=LONG)
-    if facts.histograms or (mechanism.selects and not mechanism.in_score_order):
-        return
-    longer = mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
-    if longer is None:
+    longer = _calibrate_long(mechanism, calibration)
+    if longer is None or (mechanism.selects and not mechanism.in_score_order):
         return
     zeros, handed = np.zeros(LONG, dtype=answer.dtype), SeededRandomness(4).handed(mechanism.assumptions)
     if mechanism.selects:
@@ -243,8 +246,7 @@ def _count_bits(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibra
         yield "two answers that are drawn together have the same noise, or the same with another sign"
         return
     yield from bit_problems(mechanism, together, calibration, f"{TOGETHER} answers that are drawn together")
-    facts = attrs.evolve(calibration.facts, answer_length=LONG)
-    longer = None if facts.histograms else mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+    longer = _calibrate_long(mechanism, calibration)
     if longer is not None:
         zeros = [np.zeros(LONG, dtype=answer.dtype)]
         yield from bit_problems(mechanism, zeros, longer, f"an answer of {LONG} numbers")

@@ -149,18 +149,14 @@ class StepChecks:
             if any(same(one.query, query) for query in known):
                 continue
             self._tell(f"searching the sensitivity of {one.query.text} {how}")
-            found = self._search_related(subject, one, patience, small=bool(known))
+            # If a query with the same claim was searched, the smallest tables are enough.
+            found = (
+                self._search_smallest(subject, one, patience)
+                if known
+                else self._search_sensitivity(subject, one, self._pairs // 2, patience)
+            )
             known.append(one.query)
             self.sensitivities[like, len(known)] = attrs.evolve(found, query=f"{found.query}, {how}")
-
-    def _search_related(
-        self, subject: Subject, asked: QueryCall, patience: Patience, *, small: bool
-    ) -> SensitivityReport:
-        """Search a query on a related schema: on the smallest tables only, if one with the same claim was searched."""
-        if not small:
-            return self._search_sensitivity(subject, asked, self._pairs // 2, patience)
-        given = asked.query, subject.schema, subject.relation
-        return search_smallest_tables(*given, inputs=asked.inputs, derived=asked.derived, seconds=patience.left / 2)
 
     def evaluate_in_new_process(self) -> None:
         """Evaluate the queries again in one new process, and note those whose answers differ there."""
@@ -211,10 +207,7 @@ class StepChecks:
             known = self._searched.setdefault(key, [])
             if is_foreign(asked.query) and not any(same(asked.query, one) for one in known):
                 known.append(asked.query)
-                given = asked.query, subject.schema, subject.relation
-                smallest = search_smallest_tables(
-                    *given, inputs=asked.inputs, derived=asked.derived, seconds=patience.left / 2
-                )
+                smallest = self._search_smallest(subject, asked, patience)
                 if not smallest.passed:
                     self.sensitivities[key, len(known)] = attrs.evolve(
                         smallest, query=f"{smallest.query}, of step '{asked.path}'"
@@ -243,6 +236,10 @@ class StepChecks:
             seconds=patience.left / 2,
             rows=rows,
         )
+
+    def _search_smallest(self, subject: Subject, asked: QueryCall, patience: Patience) -> SensitivityReport:
+        given = asked.query, subject.schema, subject.relation
+        return search_smallest_tables(*given, inputs=asked.inputs, derived=asked.derived, seconds=patience.left / 2)
 
     def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience) -> None:
         """Search the sensitivities that a query declares for units of several rows.
@@ -288,21 +285,17 @@ class StepChecks:
             self._left_out.append(f"sampling {mechanism.name} on {facts.text}, since one draw takes too long")
             return
         key, like = self._key(mechanism), _without_amounts(mechanism)
-        alike = sum(
-            known.name == mechanism.name and own in self.samplers and same(_without_amounts(known), like)
-            for known, own in self._mechanisms
-        )
-        if key not in self.samplers and alike < SAMPLED:
-            self._tell(f"sampling {mechanism.name}")
-            drawn_from, beside = _probes(subject, asked)
-            foreign = is_foreign(mechanism)  # the project's own mechanisms are tried in every setting by their suites
-            self.samplers[key] = check_sampler(mechanism, given=drawn_from, beside=beside, settings=foreign)
-        keys = [
+        alike = [
             own
             for known, own in self._mechanisms
             if known.name == mechanism.name and same(_without_amounts(known), like)
         ]
-        compared = [known for by, known, at in self.losses if by in keys and at is subject.relation]
+        if key not in self.samplers and sum(own in self.samplers for own in alike) < SAMPLED:
+            self._tell(f"sampling {mechanism.name}")
+            drawn_from, beside = _probes(subject, asked)
+            foreign = is_foreign(mechanism)  # the project's own mechanisms are tried in every setting by their suites
+            self.samplers[key] = check_sampler(mechanism, given=drawn_from, beside=beside, settings=foreign)
+        compared = [known for by, known, at in self.losses if by in alike and at is subject.relation]
         tables = [] if searched is None else [measured.tables for measured in searched.measured]
         if (tables or made_up) and len(compared) < COMPARED and facts.name not in [known.name for known in compared]:
             self._tell(f"comparing the claims of {mechanism.name}")
