@@ -30,7 +30,7 @@ from dpframework.plan.nodes import Node, step
 from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.base import Query
 from dpframework.queries.counts import JointHistogram
-from dpframework.results.error_bounds import ErrorBound
+from dpframework.results.error_bounds import UNCLIPPED, ErrorBound
 from dpframework.results.frequencies import Frequencies
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
@@ -107,7 +107,7 @@ def _biases(attributes: Iterable[Attribute]) -> Iterator[str]:
             yield f"values of '{one.name}' beyond its bounds count in the first or last bin"
         if not one.missing:
             yield f"rows without '{one.name}' count as {one.labels[0]}"
-    yield "counts are not clipped at 0; clipping would make small counts too large on average"
+    yield UNCLIPPED
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ from dpframework.plan.planned_part import PlannedPart
 from dpframework.plan.run_costs import RunCost
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import subsets
-from dpframework.results.error_bounds import BoundKind, ErrorBound
+from dpframework.results.error_bounds import UNCLIPPED, BoundKind, ErrorBound
 from dpframework.results.marginal_tables import MarginalTable, MarginalTables
 from dpframework.results.noisy_counts import Noisy
 from dpframework.run.miner import Example, Witness
@@ -60,7 +60,6 @@ _MOST_RANGES = 1 << 16  # the plan tries at most this many ranges of a marginal 
 _LISTED = 12
 _NOISE = ("least-error", "laplace")
 _OBJECTIVES = ("mean", "largest")
-_UNBIASED = "counts are not clipped at 0; clipping would make small counts too large on average"
 
 
 def _sets_of_names(value: Iterable[str | Iterable[str]] | None) -> tuple[tuple[str, ...], ...] | None:
@@ -254,7 +253,7 @@ class MarginalsMiner(RowsMiner):
         found = []
         for names, variance, note in errors:
             bound = part.rows_bound(f"marginal{names}", Noisy.margin_of(variance), BoundKind.COUNTS)
-            found.append(attrs.evolve(bound, steps=steps, biases=[_UNBIASED], note=note))
+            found.append(attrs.evolve(bound, steps=steps, biases=[UNCLIPPED], note=note))
         return found
 
     def run_cost(self, part: PlannedPart) -> RunCost | None:

@@ -160,5 +160,5 @@ def _name_of(kind: type[Any]) -> str:
 def _class(name: str, known: Mapping[str, type[Any]], base: type[Any]) -> Any:
     kind = known.get(name)
     if kind is None or not issubclass(kind, base):
-        raise InputError(f"holds a value of '{name:.100}', that no mechanism of the plan outputs")
+        raise InputError(f"holds a value of '{name:.100}', which no mechanism of the plan outputs")
     return kind

@@ -19,6 +19,7 @@ from dpframework.results.noisy_counts import CONFIDENCE
 
 SUPPORTS = "supports of redescriptions"
 CHOSEN = "redescriptions are shown because of their noisy counts, so their supports are too large on average"
+UNCLIPPED = "counts are not clipped at 0; clipping would make small counts too large on average"
 WORST_ROWS = "on the worst rows"  # a note on bounds that are reached on the worst tables
 QUARTER = 1 / 4  # a choice says little if it may be worse than the best by this share of all rows
 GROUPS = (10, 100, 1_000, 10_000)  # group sizes, in rows, at which NIST SP 800-226 shows relative errors

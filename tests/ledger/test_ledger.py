@@ -975,7 +975,7 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
         (
             f"UPDATE release SET output = '{lacking}', "
             f"digest = digest('release', '{run}', number, path, origin, '{lacking}')",
-            "of 'no.such:Thing', that no mechanism of the plan outputs",
+            "of 'no.such:Thing', which no mechanism of the plan outputs",
         ),
         (
             "UPDATE owner SET key = 'zz', digest = digest('owner', ledger, data_set, plan, run, 'zz')",
@@ -1316,7 +1316,7 @@ def test_objects_of_plugins_are_kept_and_others_are_refused():
         fingerprint(value)
     assert fingerprint(dpf.Equals("town", "A")) != fingerprint(dpf.Equals("town", "B"))
     for text in ("os:system", "builtins:eval", "dpframework:miner"):
-        with pytest.raises(dpf.InputError, match="that no mechanism of the plan outputs"):
+        with pytest.raises(dpf.InputError, match="which no mechanism of the plan outputs"):
             from_json({"attrs": text, "fields": {}})
 
 

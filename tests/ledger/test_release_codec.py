@@ -64,7 +64,7 @@ def test_a_module_that_a_file_names_is_not_imported(tmp_path: Path) -> None:
     "place", [PLACE, "dpframework.tables.table_files:TableFiles", "dpframework.ledger.release_journal:Owner"]
 )
 def test_a_class_that_is_imported_and_was_not_declared_is_not_made(place: str) -> None:
-    with pytest.raises(dpf.InputError, match="that no mechanism of the plan outputs"):
+    with pytest.raises(dpf.InputError, match="which no mechanism of the plan outputs"):
         from_json({"attrs": place, "fields": {}}, (Colour,))
 
 
