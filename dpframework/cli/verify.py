@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,8 +62,17 @@ Runs = Annotated[
 app = typer.Typer()
 
 
+# The options that would seem to narrow or to keep what is verified, but cannot, by the kind of the subject.
+WITHOUT_EFFECT = {
+    "a mechanism": ("example", "rows_per_unit"),
+    "an accountant": ("example", "relation", "rows_per_unit", "record"),
+    "a study file": ("rows_per_unit",),
+}
+
+
 @app.command(cls=Command, epilog="Example: dpframework verify dp-id3 --example default --replays 20000")
 def verify(
+    context: typer.Context,
     subject: Subject,
     example: ExampleName = None,
     relation: Annotated[
@@ -76,9 +85,7 @@ def verify(
         number_option("About how many processor seconds all tests may take. Tests left out are named."),
     ] = 45,
     seed: Annotated[int, number_option("The seed of the made-up tables. The same seed gives the same report.")] = 0,
-    rows_per_unit: Annotated[
-        int, number_option("The most rows of a privacy unit. For a study file, the file's own unit is used.")
-    ] = 1,
+    rows_per_unit: Annotated[int, number_option("The most rows of a privacy unit. A study file has its own.")] = 1,
     record: Annotated[
         Path | None,
         path_option(
@@ -103,9 +110,15 @@ def verify(
     if record is not None:
         require_output(record, VERIFIED_FILE)
     known = VerificationRecords() if record is None or not record.exists() else VerificationRecords.load(record)
-    if subject in registry().mechanisms and subject not in registry().miners:
-        found, records = _verify_mechanism(subject)
-    elif subject in registry().accountants and subject not in registry().miners:
+    kind = _kind(subject)
+    for name in WITHOUT_EFFECT.get(kind, ()):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise InputError(f"--{name.replace('_', '-')} has no effect on {kind}; leave it out")
+    if kind == "a mechanism":
+        relations = tuple(Relation) if relation is None else (relation,)
+        found, records = _verify_mechanism(subject, relations, seconds)
+    elif kind == "an accountant":
         found, records = _verify_accountant(subject), iter(())
     else:
         amounts = {"replays": replays, "runs": runs, "seconds": seconds, "seed": seed}
@@ -120,7 +133,25 @@ def verify(
         raise typer.Exit(REFUSED)
 
 
-def _verify_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
+def _kind(subject: str) -> str:
+    """Return what a subject is. A name that a miner and another component share is the miner's."""
+    if subject.endswith(".toml"):
+        return "a study file"
+    named = {
+        "a miner": registry().miners,
+        "a mechanism": registry().mechanisms,
+        "an accountant": registry().accountants,
+    }
+    for kind, components in named.items():
+        if subject in components:
+            return kind
+    known = [name for components in named.values() for name in components]
+    raise InputError(f"no miner, mechanism or accountant is named '{subject}'; {nearest(subject, known)}")
+
+
+def _verify_mechanism(
+    name: str, relations: Sequence[Relation], seconds: int
+) -> tuple[Verification, Iterator[VerifiedCode]]:
     from dpframework.verify import Verification, check_losses, check_sampler
     from dpframework.verify.verified_component_records import mechanism_records
 
@@ -135,8 +166,10 @@ def _verify_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
             ) from None
         sampled = check_sampler(mechanism)
         tell(f"comparing the claims of {name}")
-        found = Verification(name, (), (), (sampled,), (check_losses(mechanism),))
-    return found, mechanism_records(found, name, type(mechanism))
+        compared = check_losses(mechanism, relations=relations, seconds=seconds)
+        left_out = (f"{name}: the other pairs of answers",) if compared.cut_short else ()
+        found = Verification(name, (), (), (sampled,), (compared,), left_out=left_out)
+    return found, mechanism_records(found, name, type(mechanism), relations)
 
 
 def _verify_accountant(name: str) -> Verification:
@@ -162,16 +195,13 @@ def _verify_examples(
         examples: Mapping[str, Example] = {
             name: Example(study.schema, MinerChain.of(name, study.miners), study.budget.delta) for name in study.miners
         }
-    elif subject in registry().miners:
+    else:
         examples = registry().miners[subject].component.examples()
         if not examples:
             raise InputError(
                 f"miner '{subject}' has no examples to verify it on; "
                 "define its examples() or give a study file that uses it"
             )
-    else:
-        known = [*registry().miners, *registry().mechanisms, *registry().accountants]
-        raise InputError(f"no miner, mechanism or accountant is named '{subject}'; {nearest(subject, known)}")
     if example is not None:
         if example not in examples:
             raise InputError(f"'{subject}' has no example '{example}'; {nearest(example, examples)}")

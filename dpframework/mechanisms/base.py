@@ -84,8 +84,13 @@ class Calibration:
 
     @functools.cached_property
     def lattice_scale(self) -> float:
-        """The noise's scale in lattice steps, rounded up. For Gaussian noise see `gaussian.lattice_deviation`."""
+        """The noise's scale in lattice steps, rounded up. For Gaussian noise, whose scale is a variance, see below."""
         return float_above(self.scale / self.unit)
+
+    @functools.cached_property
+    def lattice_deviation(self) -> float:
+        """The standard deviation of Gaussian noise in lattice steps, rounded up."""
+        return math.nextafter(math.sqrt(float_above(self.scale)) / float(self.unit), math.inf)
 
     @property
     def variance(self) -> float:

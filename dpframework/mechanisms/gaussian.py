@@ -6,6 +6,7 @@ Assumes that the declared squared l2 sensitivity holds. Claim: rho; there is no 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -107,7 +108,7 @@ class Gaussian(Mechanism):
 
     def release_many(self, answers: Sequence[Any], calibration: Calibration, randomness: Randomness) -> list[Any]:
         """Draw the independent noise of all coordinates of all answers at once."""
-        sigma = lattice_deviation(calibration)
+        sigma = calibration.lattice_deviation
         return with_noise(answers, calibration, lambda size: randomness.discrete_gaussian(size, sigma))
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
@@ -116,7 +117,7 @@ class Gaussian(Mechanism):
         points = to_lattice(output, calibration)
         if points is None or points.shape != exact.shape:
             return -math.inf
-        sigma = lattice_deviation(calibration)
+        sigma = calibration.lattice_deviation
         squares = np.square((points - exact).astype(np.float64)).sum()
         return float(-exact.size * log_normalizer(sigma) - squares / (2 * sigma**2))
 
@@ -160,7 +161,7 @@ def event_of(calibration: Calibration, relation: Relation, shifts: tuple[int, in
 
     The result is None if neither applies, or if the integers move too many standard deviations.
     """
-    sigma = lattice_deviation(calibration)
+    sigma = calibration.lattice_deviation
     if shifts is None or sigma > LARGEST_DEVIATION:
         return _fine_event(calibration, relation, sigma, rows)
     import dp_accounting
@@ -193,11 +194,8 @@ def _fine_event(calibration: Calibration, relation: Relation, sigma: float, rows
     return FineGaussianEvent(sigma / moved, slack) if slack <= MOST_SLACK and moved <= _FURTHEST * sigma else None
 
 
-def lattice_deviation(calibration: Calibration) -> float:
-    """Return the standard deviation with which noise is drawn, in lattice steps."""
-    return math.nextafter(math.sqrt(float_above(calibration.scale)) / float(calibration.unit), math.inf)
-
-
+# Densities of one noise are asked for thousands of times.
+@functools.lru_cache(maxsize=256)
 def log_normalizer(sigma: float) -> float:
     """Return the log of the sum of exp(-k**2 / (2 sigma**2)) over all integers k.
 

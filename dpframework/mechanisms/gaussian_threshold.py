@@ -46,7 +46,7 @@ from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.answer_shift_bounds import moves_by_more, unit_changes
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.cell_selection_base import CellSelection, CellVisibility
-from dpframework.mechanisms.gaussian import event_of, lattice_deviation, log_normalizer
+from dpframework.mechanisms.gaussian import event_of, log_normalizer
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.release_losses import Losses, divide
 from dpframework.queries.base import Norm, QueryFacts
@@ -131,7 +131,7 @@ class GaussianThreshold(CellSelection):
     @staticmethod
     def cell_visibility(calibration: Calibration) -> CellVisibility:
         """Return how many rows a cell needs to be shown, and how far off its count is."""
-        sigma, least = lattice_deviation(calibration), threshold_of(calibration)
+        sigma, least = calibration.lattice_deviation, threshold_of(calibration)
         rows = range(least, least + math.ceil(_FURTHEST * sigma))
         sure = next(n for n in rows if _tail(least - n, sigma) >= SURE)
         hidden = next(n for n in rows if _tail(least - n, sigma) >= 0.975) - 1
@@ -146,14 +146,14 @@ class GaussianThreshold(CellSelection):
     def _noisy_counts(
         self, exact: NDArray[np.int64], calibration: Calibration, randomness: Randomness
     ) -> NDArray[np.int64]:
-        noise = randomness.discrete_gaussian(exact.size, lattice_deviation(calibration)).reshape(exact.shape)
+        noise = randomness.discrete_gaussian(exact.size, calibration.lattice_deviation).reshape(exact.shape)
         noisy = exact + noise
         return np.where((exact > 0) & (noisy >= threshold_of(calibration)), noisy, 0)
 
     def _log_chances(
         self, exact: NDArray[np.int64], points: NDArray[np.int64], calibration: Calibration
     ) -> NDArray[np.float64]:
-        sigma, least = lattice_deviation(calibration), threshold_of(calibration)
+        sigma, least = calibration.lattice_deviation, threshold_of(calibration)
         squares = np.square((points - exact).astype(np.float64))
         shown = np.where((exact > 0) & (points >= least), -squares / (2 * sigma**2) - log_normalizer(sigma), -np.inf)
         missed = np.array([_log_below(least - int(count), sigma) if count > 0 else 0.0 for count in exact.ravel()])
@@ -169,7 +169,7 @@ def threshold_of(calibration: Calibration) -> int:
 
 
 def _sigma(scale: Fraction) -> float:
-    """Return the standard deviation with which noise of this variance is drawn, equal to `lattice_deviation`."""
+    """Return the standard deviation with which noise of this variance is drawn: `Calibration.lattice_deviation`."""
     return math.nextafter(math.sqrt(float_above(scale)), math.inf)
 
 

@@ -131,9 +131,11 @@ class Verification:
 
     @property
     def verdict(self) -> str:
-        """A sentence that says whether every claim held, and the smallest share of a claim that a search reached."""
+        """A sentence that says whether every claim held, and the least share of a claim that a search reached."""
         if not self.passed:
             return "A CLAIM DOES NOT HOLD"
+        if self.accountants and not self.audits and not self.losses:
+            return "every claim held"  # no search for a largest loss is made of an accountant
         if unseen := [one for one in self.audits if one.report and one.report.showed_nothing]:
             where = ", ".join(f"{one.example} under {one.relation}" for one in unseen)
             return NOTHING_SHOWN if len(unseen) == len(self.audits) else f"for {where}, {NOTHING_SHOWN}"

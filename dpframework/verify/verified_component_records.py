@@ -38,10 +38,12 @@ def code_records(found: Verification, examples: Mapping[str, Example]) -> Iterat
             yield from _records(found, code, relation, names, _least(one.tightness for one in reports))
 
 
-def mechanism_records(found: Verification, name: str, mechanism: type) -> Iterator[VerifiedCode]:
-    """Yield the records of a mechanism that was verified by itself, under both relations."""
+def mechanism_records(
+    found: Verification, name: str, mechanism: type, relations: Iterable[Relation] = tuple(Relation)
+) -> Iterator[VerifiedCode]:
+    """Yield the records of a mechanism that was verified by itself, one for each relation under which it was."""
     code = code_form([("mechanism", name, mechanism)])
-    for relation in Relation:
+    for relation in relations:
         yield from _records(found, code, relation, [], None)
 
 

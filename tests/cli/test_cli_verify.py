@@ -13,7 +13,7 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Histogram
 from dpframework.run.miner import Example
 from dpframework.study.plugin_registry import PluginComponent, registry
-from dpframework.verify import Verification
+from dpframework.verify import LossReport, SamplerReport, Verification
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 
@@ -109,6 +109,11 @@ def test_the_miners_of_a_study_are_verified_without_its_data(tmp_path, capsys):
         (["dp-id3", "--runs", "5"], "--runs is 5"),
         (["dp-id3", "--relation", "swap"], "'swap' is unknown; accepted are add-or-remove-one, replace-one"),
         (["nowhere.toml"], "there is no such file"),
+        (["laplace", "--example", "max"], "--example has no effect on a mechanism; leave it out"),
+        (["laplace", "--rows-per-unit", "1"], "--rows-per-unit has no effect on a mechanism; leave it out"),
+        (["pure", "--relation", "replace-one"], "--relation has no effect on an accountant; leave it out"),
+        (["pure", "--record", "x.json"], "--record has no effect on an accountant; leave it out"),
+        (["nowhere.toml", "--rows-per-unit", "2"], "--rows-per-unit has no effect on a study file; leave it out"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exits_2(arguments, sentence, capsys):
@@ -116,6 +121,28 @@ def test_bad_input_is_one_sentence_and_exits_2(arguments, sentence, capsys):
     told = capsys.readouterr().err
     assert sentence in told
     assert told.count("\n") == 1
+
+
+def test_a_mechanism_is_compared_in_the_time_and_under_the_relation_asked_for(tmp_path, monkeypatch):
+    asked = []
+
+    def check_losses(mechanism, **given):
+        asked.append(given)
+        return LossReport(mechanism.name, (), (), 1, cut_short=True)
+
+    monkeypatch.setattr("dpframework.verify.check_losses", check_losses)
+    monkeypatch.setattr("dpframework.verify.check_sampler", lambda mechanism: SamplerReport(mechanism.name, (), (), 1))
+    file = tmp_path / "verified.json"
+    only = ("--relation", "replace-one", "--seconds", "7", "--record", str(file))
+    assert main(["verify", "laplace", *only]) == 0
+    assert asked == [{"relations": (dpf.Relation.REPLACE_ONE,), "seconds": 7}]
+    assert {one["relation"] for one in json.loads(file.read_text())["records"]} == {"replace-one"}
+
+
+def test_no_share_of_an_accountants_claims_is_told(capsys):
+    assert main(["verify", "pure"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[-1] == "every claim held"
 
 
 def test_a_miners_examples_grow_with_the_unit_and_a_studys_stay(tmp_path, monkeypatch):

@@ -159,7 +159,9 @@ def test_large_changes_of_scores_keep_within_their_spread(integer: bool, fall: i
 def test_losses_of_large_sums_are_found_and_missing_noise_with_them(integer: bool) -> None:
     """Whole numbers with noise of a million are compared as densities are: on a grid that is coarse, and wide."""
     declared = Sensitivity(Norm.SQUARED_L2, 10**12 + 1, source="a probe")
-    given_facts = [invent_answers(QueryFacts("sums", "sums", (), integer, 2, [declared]))]
+    invented = invent_answers(QueryFacts("sums", "sums", (), integer, 2, [declared]))
+    # every direction shows the same for this noise, and each takes seconds
+    given_facts = [attrs.evolve(invented, pairs=lambda *of: itertools.islice(invented.pairs(*of), 0, None, 4))]
     report = check_losses(dpf.mechanisms.Gaussian(1), given=given_facts)
     assert report.passed
     assert report.tightness > 0.999
