@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import final
 
@@ -88,15 +88,14 @@ class AdaptiveGridMiner(SearchMiner):
         new: list[Box] = [tuple((0, len(one.interior_cuts) + 1) for one in numeric)]
         cells: list[Box] = []
         for _ in range(self.depth):
-            counts = looks.counts(new, cost)
-            several_bins = [any(end - first > 1 for first, end in box) for box in new]
-            large = {
-                box
-                for box, count, several in zip(new, counts, several_bins, strict=True)
-                if several and count >= enough
-            }
-            cells += [box for box in new if box not in large]
-            new = [quarter for box in new if box in large for quarter in _quarters(box)]
+            smaller: list[Box] = []
+            for box, count in zip(new, looks.counts(new, cost), strict=True):
+                if count >= enough and any(end - first > 1 for first, end in box):
+                    halves = [itertools.pairwise(sorted({first, (first + end) // 2, end})) for first, end in box]
+                    smaller += itertools.product(*halves)
+                else:
+                    cells.append(box)
+            new = smaller
             if not new:
                 break
         cells += new
@@ -117,12 +116,3 @@ class AdaptiveGridMiner(SearchMiner):
             ),
             "zcdp": Example(schema, cls(names, depth=1, rho=Fraction(1, 8)), EXAMPLE_DELTA, loose=_GAUSSIAN),
         }
-
-
-def _quarters(box: Box) -> Iterator[Box]:
-    """Return the parts of a box that is halved along each attribute where it has several bins."""
-    halves = []
-    for first, end in box:
-        middle = (first + end) // 2
-        halves.append([(first, end)] if middle == first else [(first, middle), (middle, end)])
-    return itertools.product(*halves)
