@@ -23,11 +23,10 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias, final
+from typing import final
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from dpframework.basics.marginals_workload import ResidualGroup, Set, Workload, cell_variance
 from dpframework.queries.base import Norm
@@ -37,8 +36,6 @@ GAP = 0.005  # the search ends if the largest variance exceeds its lower bound b
 MOST_STEPS = 400  # the largest number of steps of the search
 #: The smallest weight of a marginal, times the number of marginals. A weight of 0 would make noise infinite.
 _LEAST = 1e-9
-
-Array: TypeAlias = "NDArray[np.float64]"
 
 
 @final
@@ -85,22 +82,17 @@ def weights_of_largest(
     """
     place = {one: k for k, one in enumerate(released)}
     listed = [one for one in wanted if one in place]
-    rows, columns, shares = [], [], []
+    entries = []
     for k, one in enumerate(listed):
         cells = math.prod(sizes[a] for a in one)
         for part in subsets(one):
             if part in place:
                 kept = math.prod(0.25 if sizes[a] == 2 else 1 - 1 / sizes[a] for a in part)
-                rows.append(k)
-                columns.append(place[part])
-                shares.append(wanted[one] * kept * (math.prod(sizes[a] for a in part) / cells) ** 2)
-    changes = [math.prod(1 - 1 / sizes[a] for a in one if sizes[a] > 2) for one in place]
-    table = np.array(rows), np.array(columns), np.array(shares)
-    return _saddle(listed, table, np.array(changes), gaussian)
+                share = wanted[one] * kept * (math.prod(sizes[a] for a in part) / cells) ** 2
+                entries.append((k, place[part], share))
+    rows, columns, shares = map(np.array, zip(*entries, strict=True))
+    changes = np.array([math.prod(1 - 1 / sizes[a] for a in one if sizes[a] > 2) for one in place])
 
-
-def _saddle(listed: Sequence[Set], table: tuple[Array, Array, Array], changes: Array, gaussian: bool) -> Saddle:
-    rows, columns, shares = table
     u = np.full(len(listed), 1 / len(listed))
     best = (math.inf, u)
     bound = 0.0
