@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -20,6 +20,7 @@ from dpframework.facts.logical_descriptions import Below, Description, Equals, d
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.parameter_checks import named_once
 from dpframework.facts.schema import Schema
+from dpframework.plan.planned_part import PlannedPart
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.groups import Groups
 
@@ -122,6 +123,15 @@ class GroupedMiner(RowsMiner):
     def group_text(self) -> str:
         """The text " by ..." with the names of the attributes that make the groups; "" without groups."""
         return f" by {' by '.join(repr(name) for name in self.by)}" if self.by else ""
+
+    def expected_rows(self, part: PlannedPart) -> int | None:
+        """Return the approximate number of rows that are used; None if it is unknown, as with `where` or `by`."""
+        return None if self.by or self.where is not None else part.rows
+
+    def errors_by_rows(self, error: Callable[[float], float]) -> str:
+        """Return a note with the errors for 1,000 and for 100,000 rows."""
+        some = ", ".join(f"±{error(rows):.3g} for {rows:,}" for rows in (1000, 100_000))
+        return f"depends on the number of {'rows of a group' if self.by else 'rows'} ({some})"
 
     def table_of(
         self, schema: Schema, what: str, results: Iterable[Estimate] | Iterable[QuantileEstimate], note: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import final
 
@@ -123,7 +123,7 @@ class MeanMiner(NumberMiner):
             whole = rows * (2.0 if isinstance(centred, ScaledSums) else width)  # in the unit of the release
             return width * _error_within(calibration.noise_law, whole)
 
-        rows = expected_rows(self, part)
+        rows = self.expected_rows(part)
         return [
             ErrorBound(
                 self.planned("mean"),
@@ -134,7 +134,7 @@ class MeanMiner(NumberMiner):
                 whole_text=f"the range from {query.lower:,.10g} to {query.upper:,.10g}",
                 likely=width / 2,
                 likely_text="half of its range, so that the middle would be as good a guess",
-                note=errors_by_rows(error, self) if rows is None else self.note("" if centred else WORST_ROWS),
+                note=self.note(self.errors_by_rows(error) if rows is None else "" if centred else WORST_ROWS),
                 biases=[*self.biases(query)],
                 steps=(path,),
             )
@@ -170,18 +170,6 @@ def _error_within(law: NoiseLaw, width: float) -> float:
     """
     both, one = (float(law.quantile(np.array(1 - error))) / width for error in ((1 - CONFIDENCE) / 2, 1 - CONFIDENCE))
     return both if both <= 0.5 else min(max(one, 0.5), 1.0)
-
-
-def expected_rows(miner: NumberMiner, part: PlannedPart) -> int | None:
-    """Return the approximate number of rows that are used; None if it is unknown, as with `where` or `by`."""
-    return None if miner.by or miner.where is not None else part.rows
-
-
-def errors_by_rows(error: Callable[[float], float], miner: NumberMiner) -> str:
-    """Return a note with the errors for 1,000 and for 100,000 rows."""
-    some = ", ".join(f"±{error(rows):.3g} for {rows:,}" for rows in (1000, 100_000))
-    of = "rows of a group" if miner.by else "rows"
-    return miner.note(f"depends on the number of {of} ({some})")
 
 
 def _clamp(what: str, bounds: WithinBounds, mean: float, low: float, high: float) -> Estimate:
@@ -311,7 +299,7 @@ class VarianceMiner(NumberMiner):
         def error(rows: float) -> float:
             return square * min(2.5 * reach / (rows - 3 * reach), 0.25) if rows > 3 * reach else square / 4
 
-        rows = expected_rows(self, part)
+        rows = self.expected_rows(part)
         return [
             ErrorBound(
                 self.planned("variance"),
@@ -322,7 +310,7 @@ class VarianceMiner(NumberMiner):
                 whole_text=f"the largest variance, {square / 4:,.10g}",
                 likely=square / 8,
                 likely_text="half of the largest variance, so that the middle would be as good a guess",
-                note=errors_by_rows(error, self) if rows is None else self.note(WORST_ROWS),
+                note=self.note(self.errors_by_rows(error) if rows is None else WORST_ROWS),
                 biases=[*self.biases(query)],
                 steps=("moments",),
             )

@@ -94,10 +94,7 @@ class RatioMiner(GroupedMiner):
         calibration = part.calibration("counts")
         if calibration is None:
             return part.bounds_of_steps()
-        rows = None if self.by or self.where is not None else part.rows
-        law = calibration.noise_law
-        some = ", ".join(f"±{share_error(number, law):.3g} for {number:,}" for number in (1000, 100_000))
-        of = "rows of a group" if self.by else "rows"
+        law, rows = calibration.noise_law, self.expected_rows(part)
         return [
             ErrorBound(
                 f"{self._what}{self.group_text}",
@@ -108,7 +105,7 @@ class RatioMiner(GroupedMiner):
                 whole_text="the range from 0 to 1",
                 likely=0.5,
                 likely_text="half of its range, so that the middle would be as good a guess",
-                note=f"depends on the number of {of} ({some})" if rows is None else WORST_ROWS,
+                note=self.errors_by_rows(lambda number: share_error(number, law)) if rows is None else WORST_ROWS,
                 biases=[f"rows are left out if '{self.of}' tests a value that they lack"],
                 steps=("counts",),
             )
