@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -84,7 +84,13 @@ class TableMiner(RowsMiner):
         attributes = self.cells(part.schema)
         what = f"counts of {' by '.join(repr(one.name) for one in attributes)}"
         bound = part.counts_bound(what, calibration.preview.within, math.prod(one.size for one in attributes))
-        return [attrs.evolve(bound, steps=("counts",), biases=[*_biases(attributes)])]
+        biases = []
+        for one in attributes:
+            if isinstance(one, Numeric):
+                biases.append(f"values of '{one.name}' beyond its bounds count in the first or last bin")
+            if not one.missing:
+                biases.append(f"rows without '{one.name}' count as {one.labels[0]}")
+        return [attrs.evolve(bound, steps=("counts",), biases=[*biases, UNCLIPPED])]
 
     def mine_rows(self, table: PrivateTable) -> Frequencies:
         """Release the counts."""
@@ -98,16 +104,6 @@ class TableMiner(RowsMiner):
         # If the number of rows is public, K-norm noise adds up to 0, so the total is exact.
         exact = calibration.same_rows and isinstance(calibration.mechanism, KNorm)
         return Frequencies(names, labels, counts, calibration.variance, exact_total=exact)
-
-
-def _biases(attributes: Iterable[Attribute]) -> Iterator[str]:
-    """Yield sentences about systematic errors of the counts, for example from rows without a value."""
-    for one in attributes:
-        if isinstance(one, Numeric):
-            yield f"values of '{one.name}' beyond its bounds count in the first or last bin"
-        if not one.missing:
-            yield f"rows without '{one.name}' count as {one.labels[0]}"
-    yield UNCLIPPED
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -47,19 +47,6 @@ def _cut_between(lower: float, upper: float, number: int) -> list[float]:
     return sorted({lower + (upper - lower) * k / number for k in range(1, number)} - {lower, upper})
 
 
-def _rebin(attribute: Attribute, bins: Bins | None) -> Attribute:
-    """Return an attribute with other bins. They are given as their number, or by their edges."""
-    if bins is None:
-        return attribute
-    if not isinstance(attribute, Numeric):
-        raise InputError(f"attribute '{attribute.name}' is {attribute.kind}; only a numeric one is counted in bins")
-    if not isinstance(bins, tuple):
-        return attrs.evolve(attribute, bins=bins, cuts=())
-    ends = {0: attribute.lower, len(bins) - 1: attribute.upper}
-    edges: list[Any] = [edge for k, edge in enumerate(bins) if ends.get(k) != edge]
-    return attrs.evolve(attribute, bins=None, cuts=edges) if edges else attrs.evolve(attribute, bins=1, cuts=())
-
-
 @final
 @attrs.frozen
 class HistogramMiner(TableMiner):
@@ -132,7 +119,15 @@ class HistogramMiner(TableMiner):
 
             require_bounds(attribute, *self.bounds)
             bins = tuple(_cut_between(*self.bounds, bins))
-        return (_rebin(attribute, bins),)
+        if bins is None:
+            return (attribute,)
+        if not isinstance(attribute, Numeric):
+            raise InputError(f"attribute '{attribute.name}' is {attribute.kind}; only a numeric one is counted in bins")
+        if isinstance(bins, int):
+            return (attrs.evolve(attribute, bins=bins, cuts=()),)
+        ends = {0: attribute.lower, len(bins) - 1: attribute.upper}
+        edges: list[Any] = [edge for k, edge in enumerate(bins) if ends.get(k) != edge]
+        return (attrs.evolve(attribute, bins=None if edges else 1, cuts=edges),)
 
     def _released_bins(self, schema: Schema) -> ReleasedBins | None:
         """Return the query that counts rows in released bins; None if the bins are public."""

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.basics import MarginalsMiner, RowsPerUnitMiner
+from dpframework.basics import CrosstabMiner, HistogramMiner, MarginalsMiner, RowsPerUnitMiner
 from dpframework.basics.bounds_parameter_checks import as_bounds, bounds_misfit
-from dpframework.basics.crosstab_miners import _biases, counting_mechanism
-from dpframework.basics.histogram_miner import _cut_between, _rebin
+from dpframework.basics.crosstab_miners import counting_mechanism
+from dpframework.basics.histogram_miner import _cut_between
 from dpframework.basics.mean_and_variance_miners import _of_sum, _share_of, share_interval
 from dpframework.basics.one_way_marginal_steps import NoisyHistogram, OneWayMarginals
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, KNorm
@@ -81,9 +81,13 @@ def test_histograms_are_one_step_in_zcdp_and_one_of_each_size_in_pure_epsilon() 
 def test_counts_say_where_values_without_a_cell_of_their_own_go() -> None:
     cut_off = "counts are not clipped at 0; clipping would make small counts too large on average"
     beyond = "values of 'age' beyond its bounds count in the first or last bin"
-    assert list(_biases([AGE])) == [beyond, "rows without 'age' count as [0, 30)", cut_off]
-    assert list(_biases([ILL])) == [cut_off]
-    assert list(_biases([TOWN, ILL])) == ["rows without 'town' count as a", cut_off]
+    without_age, without_town = "rows without 'age' count as [0, 30)", "rows without 'town' count as a"
+    study = dpf.Study(dpf.Schema([AGE, TOWN, ILL]), epsilon=3)
+    study.add("age", HistogramMiner("age", epsilon=1))
+    study.add("ill", HistogramMiner("ill", epsilon=1))
+    study.add("both", CrosstabMiner(["town", "ill"], epsilon=1))
+    biases = {name: list(bound.biases) for name, (bound,) in study.plan().error_bounds().items()}
+    assert biases == {"age": [beyond, without_age, cut_off], "ill": [cut_off], "both": [without_town, cut_off]}
 
 
 @pytest.mark.parametrize(("rows", "note"), [(1, "the study keeps one row of each unit"), (2, ""), (5, "")])
@@ -151,29 +155,28 @@ def test_equal_bins_are_cut_between_their_bounds(lower: float, upper: float, num
     ],
 )
 def test_edges_are_cuts_but_for_the_bounds_of_the_schema(bins: Any, cuts: tuple[float, ...]) -> None:
-    assert tuple(_rebin(AGE, bins).interior_cuts) == cuts  # type: ignore[attr-defined]
-    (cells,) = dpf.basics.HistogramMiner("age", bins=bins, epsilon=1).cells(dpf.Schema([AGE]))
+    (cells,) = HistogramMiner("age", bins=bins, epsilon=1).cells(dpf.Schema([AGE]))
     assert tuple(cells.interior_cuts) == cuts  # type: ignore[attr-defined]
 
 
 def test_bins_are_of_numbers_and_of_one_kind() -> None:
     with pytest.raises(dpf.InputError, match="only a numeric one is counted in bins"):
-        _rebin(TOWN, 3)
-    assert _rebin(TOWN, None) is TOWN
+        HistogramMiner("town", bins=3, epsilon=1).cells(dpf.Schema([TOWN]))
+    assert HistogramMiner("town", epsilon=1).cells(dpf.Schema([TOWN])) == (TOWN,)
     for wrong, why in ((["a", 3], "names of steps and edges"), ("steps", "a list of edges"), (["a", "a"], "twice")):
         with pytest.raises(dpf.InputError, match=why):
-            dpf.basics.HistogramMiner("age", bins=wrong, epsilon=1)
+            HistogramMiner("age", bins=wrong, epsilon=1)
     with pytest.raises(dpf.InputError, match="bounds are given without a number of bins"):
-        dpf.basics.HistogramMiner("age", bounds=[0, 9], epsilon=1)
-    steps = dpf.basics.HistogramMiner("age", bins=["low", "high"], epsilon=1)
-    assert (steps.own_sources, dpf.basics.HistogramMiner("age", bins=[3, 4], epsilon=1).own_sources) == (
+        HistogramMiner("age", bounds=[0, 9], epsilon=1)
+    steps = HistogramMiner("age", bins=["low", "high"], epsilon=1)
+    assert (steps.own_sources, HistogramMiner("age", bins=[3, 4], epsilon=1).own_sources) == (
         ("low", "high"),
         (),
     )
     (of_steps,) = steps.cells(dpf.Schema([AGE]))
     assert len(of_steps.interior_cuts) == 2  # type: ignore[attr-defined]
     assert (list(steps.values_read(dpf.Schema([AGE]))), steps.attribute) == (["age"], "age")
-    within = dpf.basics.HistogramMiner("age", bins=3, bounds=[10, 40], epsilon=1)
+    within = HistogramMiner("age", bins=3, bounds=[10, 40], epsilon=1)
     (of_bounds,) = within.cells(dpf.Schema([AGE]))
     assert tuple(of_bounds.interior_cuts) == (20, 30)  # type: ignore[attr-defined]
 
@@ -208,7 +211,7 @@ def test_released_points_and_bounds_become_the_cuts_that_are_asked_for(
     table: Any = SimpleNamespace(
         schema=dpf.Schema([AGE]), given=found, release=release, calibration=lambda name: calibration
     )
-    shown = dpf.basics.HistogramMiner("age", epsilon=1, **options).mine_rows(table)
+    shown = HistogramMiner("age", epsilon=1, **options).mine_rows(table)
     assert asked == [cuts]
     ends = [0, *cuts, 90]
     assert [label.strip("[]()") for label in shown.labels[0]] == [
@@ -218,7 +221,7 @@ def test_released_points_and_bounds_become_the_cuts_that_are_asked_for(
 
 
 def test_bins_are_cut_by_points_of_the_same_attribute() -> None:
-    miner = dpf.basics.HistogramMiner("age", bins=["p"], epsilon=1)
+    miner = HistogramMiner("age", bins=["p"], epsilon=1)
     point, of_groups, other, count = (
         SimpleNamespace(result=result, name=name, attribute=attribute, by=by)
         for result, name, attribute, by in (
