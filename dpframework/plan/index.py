@@ -105,8 +105,6 @@ class PlacedNode:
         """
         if self.plan is None or not isinstance(self.node, Step | Spend):
             return None
-        if isinstance(self.node, Spend):
-            return self.plan.calibrate_block(self.node, in_parts=self.plan.in_parts(self.node))
         return self.plan.calibrate(self.node, in_parts=self.plan.in_parts(self.node))
 
     @property

@@ -184,7 +184,6 @@ class Plan:
     unit: PrivacyUnit = attrs.field(default=ROW, kw_only=True)
     data: tuple[str, ...] = attrs.field(default=(), converter=as_texts, kw_only=True)
     engine: str | None = attrs.field(default=None, kw_only=True)
-
     about_rows: int | None = attrs.field(default=None, kw_only=True, converter=_about)
 
     @functools.cached_property
@@ -229,32 +228,24 @@ class Plan:
         A step that is not in the plan is calibrated as if it were released from the whole table.
         """
         placed = self.index.find(step)
-        if placed is not None:
-            return placed.calibration
-        if isinstance(step, Spend):
-            return self.calibrate_block(step, in_parts=False)
-        return self.calibrate(step, in_parts=False)
+        return self.calibrate(step, in_parts=False) if placed is None else placed.calibration
 
-    def calibrate_block(self, block: Spend, *, in_parts: bool) -> Calibration | None:
-        """Return the losses of a block as one release.
+    def calibrate(self, step: Step | Spend, *, in_parts: bool) -> Calibration | None:
+        """Fix a step's noise for the plan's privacy unit, or return the losses of a block as those of one release.
 
-        None if a kind of release has no claim in an amount that is capped.
-        """
-        for step in block.parts:
-            found = self.calibrate(step, in_parts=in_parts)
-            if found is None or block.amount_without_claim(found.losses, self.relation):
-                return None
-        return cap(block.losses(self.relation, in_parts=in_parts), self.unit_change)
-
-    def calibrate(self, step: Step, *, in_parts: bool) -> Calibration | None:
-        """Fix a step's noise for the plan's privacy unit.
+        A block has no claim if one of its kinds of release has no claim in an amount that is capped.
 
         For units of several rows, a query may declare a smaller sensitivity than that of one row times the number of
         rows. This holds if the query sees all rows of the unit. In parts of the table the unit's rows may be spread, so
         there each row counts with its own sensitivity (see `docs/composition.md`).
         """
-        facts, mechanism = step.facts, step.mechanism
-        by = self.unit_change
+        if isinstance(step, Spend):
+            for one in step.parts:
+                found = self.calibrate(one, in_parts=in_parts)
+                if found is None or step.amount_without_claim(found.losses, self.relation):
+                    return None
+            return cap(step.losses(self.relation, in_parts=in_parts), self.unit_change)
+        facts, mechanism, by = step.facts, step.mechanism, self.unit_change
         of_units = facts.unlisted or facts.places
         in_rows = in_parts or (of_units and not self.unit.groups_rows)  # no ids tell which rows form a unit
         declared = () if by.rows == 1 or in_rows else tuple(step.query.for_rows(by.rows))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from dpframework.facts.domain_policies import OutOfDomain
@@ -20,29 +19,17 @@ from dpframework.plan.plan import SCHEMA_VERSION, Budget, Plan, PublicFacts, has
 P = TypeVar("P", bound=Plan)
 
 
-def require_plan_form(form: Any) -> None:
-    """Refuse JSON that does not fit plan.schema.json, extended by kinds of nodes that define their own forms.
-
-    Raises
-    ------
-    InputError
-        If the JSON does not fit. The message gives the path of the wrong field and says what is wrong.
-    """
-    own = {kind.name: kind.form for kind in KINDS.values() if kind.form is not None}
-    more = functools.partial(_with_kinds, own) if own else None
-    require_form(form, "dpframework.plan", "plan.schema.json", more=more)
-
-
-def _with_kinds(own: Mapping[str, Mapping[str, Any]], schema: dict[str, Any]) -> None:
-    """Add the JSON Schemas of further kinds of nodes, by the kinds' names, to the JSON Schema of plans."""
+def _add_kinds(schema: dict[str, Any]) -> None:
+    """Add the kinds of nodes that define their own forms to the JSON Schema of plans."""
     node = schema["$defs"]["node"]
-    for name, definition in own.items():
-        shared = {"kind": True, "part": {"$ref": "#/$defs/node"}, "parts": {"$ref": "#/$defs/nodes"}}
-        properties = {**shared, **definition["properties"]}
-        schema["$defs"][name] = {"additionalProperties": False, **definition, "properties": properties}
-        node["properties"]["kind"]["enum"].append(name)
-        is_kind = {"properties": {"kind": {"const": name}}}
-        node["allOf"].append({"if": is_kind, "then": {"$ref": f"#/$defs/{name}"}})
+    for kind in KINDS.values():
+        if kind.form is not None:
+            shared = {"kind": True, "part": {"$ref": "#/$defs/node"}, "parts": {"$ref": "#/$defs/nodes"}}
+            properties = {**shared, **kind.form["properties"]}
+            schema["$defs"][kind.name] = {"additionalProperties": False, **kind.form, "properties": properties}
+            node["properties"]["kind"]["enum"].append(kind.name)
+            is_kind = {"properties": {"kind": {"const": kind.name}}}
+            node["allOf"].append({"if": is_kind, "then": {"$ref": f"#/$defs/{kind.name}"}})
 
 
 def plan_from_json(
@@ -77,7 +64,9 @@ def plan_from_json(
             raise InputError(
                 f"plan version {version!r} cannot be read; this dpframework reads version {SCHEMA_VERSION}"
             )
-        require_plan_form(form)
+        # The compiled schema is kept for later files, unless the table has more kinds than it defines.
+        more = _add_kinds if any(kind.form is not None for kind in KINDS.values()) else None
+        require_form(form, "dpframework.plan", "plan.schema.json", more=more)
         known = {m.name: m for m in mechanisms}
         plan = kind(
             read_node(form["root"], known),
