@@ -16,7 +16,7 @@ from dpframework.facts.errors import PlanRefused, first_line
 from dpframework.facts.privacy_losses import PrivacyLoss, decimal_text
 from dpframework.plan.nodes import Node
 from dpframework.plan.plan import Plan
-from dpframework.plan.plan_parts_by_result import planned_parts
+from dpframework.plan.planned_part import planned_parts
 from dpframework.results.error_bounds import ErrorBound
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation, decimal_text
 from dpframework.mechanisms.base import Calibration, Mechanism
+from dpframework.plan.node_json import read_cut, read_spend, read_step, write_cut, write_spend, write_step
 from dpframework.plan.nodes import (
     Either,
     FromRelease,
@@ -34,9 +35,7 @@ from dpframework.plan.nodes import (
     sample,
     sequential,
 )
-from dpframework.plan.spend_block_json import read_spend, write_spend
 from dpframework.plan.spend_block_node import Spend, amount_of, most_of
-from dpframework.plan.step_json import read_cut, read_step, write_cut, write_step
 
 if TYPE_CHECKING:
     from dpframework.plan.plan import Plan
@@ -166,7 +165,7 @@ def name_of(node: Node) -> str:
     return getattr(node, "name", None) or ""
 
 
-def write_node(node: Node, calibration: Callable[[Step | Spend], Calibration | None], rows: int = 1) -> dict[str, Any]:
+def write_node(node: Node, calibration: Callable[[Step | Spend], Calibration | None], rows: int) -> dict[str, Any]:
     """Return the JSON form of a node and of all nodes below it.
 
     Parameters

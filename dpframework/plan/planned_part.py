@@ -1,21 +1,25 @@
-"""The class of a plan's parts, one for each result, with bounds on the errors of the part's releases."""
+"""The parts of a plan, one for each result, with bounds on the errors of their releases."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
-from typing import final
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, final
 
 import attrs
 import numpy as np
 
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
-from dpframework.mechanisms.base import Calibration, Mechanism
-from dpframework.plan.nodes import Step
+from dpframework.mechanisms.base import Calibration, Mechanism, Preview
+from dpframework.plan.nodes import Sequential, Step
 from dpframework.queries.base import Norm
 from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize
 from dpframework.results.noisy_counts import CONFIDENCE
+
+if TYPE_CHECKING:
+    from dpframework.plan.index import PlacedNode
+    from dpframework.plan.plan import Plan
 
 
 @final
@@ -219,3 +223,28 @@ def _rows_worth(calibration: Calibration, within: float, relation: Relation) -> 
 
 def _number_text(number: int) -> str:
     return f"{number:,}" if number < 10**6 else f"{float(number):.3g}"
+
+
+def previews(plan: Plan) -> dict[str, Preview]:
+    """Return the predicted error of each step with a valid claim, by its path."""
+    return {path: calibration.preview for path, _, calibration in plan.calibrated_steps()}
+
+
+def parts_of(plan: Plan) -> list[tuple[str, PlacedNode]]:
+    """Return the parts of a study with their names, one for each result."""
+    top = plan.index.nodes[0]
+    whole = isinstance(top.node, Sequential) and not top.name
+    return [(part.name or part.label, part) for part in (plan.index.children(top) if whole else (top,))]
+
+
+def planned_parts(plan: Plan) -> Iterator[PlannedPart]:
+    """Yield a `PlannedPart`, the planned steps of one result, for each part of the plan."""
+    for name, part in parts_of(plan):
+        steps = [
+            PlannedStep(
+                placed.path.removeprefix(f"{name}/"), placed.node, placed.calibration, chosen=placed.block is not None
+            )
+            for placed in plan.index.steps_of(part)
+            if isinstance(placed.node, Step)
+        ]
+        yield PlannedPart(name, steps, plan.relation, plan.size, plan.schema)

@@ -10,7 +10,7 @@ from dpframework.accountant import AccountedPlan
 from dpframework.facts.privacy_losses import PrivacyLoss
 from dpframework.plan.index import PlacedNode, PlanIndex
 from dpframework.plan.nodes import Node
-from dpframework.plan.plan_parts_by_result import parts_of
+from dpframework.plan.planned_part import parts_of
 from dpframework.plan.spend_block_node import Spend
 from dpframework.reports.loss_text import bound_of, share_of
 

@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.facts.hash_json_form import exact_form
 from dpframework.plan.index import Reads
-from dpframework.plan.plan_parts_by_result import parts_of
+from dpframework.plan.planned_part import parts_of
 from dpframework.reports.loss_text import bound_of, loss_text, share_of
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.study.plugin_registry import registry

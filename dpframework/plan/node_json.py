@@ -1,8 +1,8 @@
-"""The JSON forms of steps, and of what a table is cut into parts by, in plan files."""
+"""The JSON forms of steps, of blocks, and of what a table is cut into parts by, in plan files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +16,8 @@ from dpframework.facts.privacy_losses import NOTHING
 from dpframework.formulas.formula_json_reader import read_score_claims, score_claims_form
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.release_losses import Losses
-from dpframework.plan.nodes import FromRelease, Parts, Step
+from dpframework.plan.nodes import FromRelease, Node, Parts, Step
+from dpframework.plan.spend_block_node import Amounts, Bounds, Spend
 from dpframework.queries.base import QueryFacts, Sensitivity
 from dpframework.queries.plan_file_query import PlanFileQuery
 
@@ -107,6 +108,34 @@ def read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]
         assumptions=form["assumptions"],
         threshold=form["threshold"],
     )
+
+
+def write_spend(node: Spend, parts: Sequence[dict[str, Any]], calibration: Calibration | None) -> dict[str, Any]:
+    """Return a block's JSON form. `parts` are the JSON forms of its kinds of release."""
+    return {
+        "name": node.name,
+        "caps": node.caps.to_dict(),
+        "bounds": [
+            {"least": None if bounds.least is None else str(bounds.least), "times": bounds.times}
+            for bounds in node.bounds
+        ],
+        "losses": None if calibration is None else write_losses(calibration.losses),
+        "parts": list(parts),
+    }
+
+
+def read_spend(form: Mapping[str, Any], parts: Sequence[Node]) -> Spend:
+    """Return the block for a form that `write_spend` wrote. `parts` are its kinds of release, as steps.
+
+    Raises
+    ------
+    InputError
+        If a kind is not a step, or has no bounds.
+    """
+    kinds = tuple(part for part in parts if isinstance(part, Step))
+    if len(kinds) < len(parts) or len(form["bounds"]) != len(parts):
+        raise InputError(f"block '{form['name']}' needs one step with bounds for each of its kinds")
+    return Spend(form["name"], kinds, tuple(Bounds(**bounds) for bounds in form["bounds"]), Amounts(**form["caps"]))
 
 
 def write_cut(by: Parts | None) -> Any:
