@@ -10,7 +10,8 @@ table, with the same variance. All margins have the same total.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
@@ -20,7 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameter_checks import finite_from_0
 from dpframework.facts.value_checks import as_float
-from dpframework.results import frequency_views as views
 from dpframework.results.count_table_base import CountTable
 from dpframework.results.noisy_counts import Noisy
 from dpframework.results.simplex import nearest_on_simplex
@@ -28,6 +28,13 @@ from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
     import polars as pl
+
+_SHOWN = 50  # the largest number of rows of a printed table
+_COLUMNS = 8  # the largest number of columns of a cross table; with more labels each cell has its own row
+
+
+def _reach(variance: float) -> int:
+    return math.ceil(Noisy.margin_of(variance))
 
 
 def _as_counts(counts: ArrayLike) -> NDArray[Any]:
@@ -142,8 +149,45 @@ class Frequencies(CountTable):
 
     def draw(self, axes: Any) -> None:
         """Draw bars with intervals or, for several attributes, a map of cells."""
-        views.draw(self, axes)
+        if len(self.names) == 1:
+            places = range(len(self.labels[0]))
+            counts = self.counts.tolist()
+            below = [max(count - low, 0.0) for _, count, low, _ in self.cells()]
+            above = [high - count for _, count, _, high in self.cells()]
+            axes.barh(places, counts, xerr=[below, above], color="#0b5394", ecolor="0.5")
+            axes.set_yticks(places, self.labels[0])
+            axes.invert_yaxis()
+            axes.set(xlabel="noisy count (rows)", ylabel=self.names[0])
+            return
+        *outer, across = self.labels
+        rows = [", ".join(labels) for labels in itertools.product(*outer)]
+        drawn = axes.imshow(self.counts.reshape(len(rows), len(across)), aspect="auto", cmap="Blues")
+        axes.set_xticks(range(len(across)), across, rotation=45, ha="right")
+        axes.set_yticks(range(len(rows)), rows)
+        axes.set(xlabel=self.names[-1], ylabel=", ".join(self.names[:-1]))
+        axes.figure.colorbar(drawn, ax=axes, label="noisy count (rows)")
 
     def _text_table(self) -> TextTable:
         """Return a cross table with sums if the last attribute has few labels, or else one row for each cell."""
-        return views.table(self)
+        *outer, across = self.labels
+        rows: list[Sequence[str]]
+        if outer and len(across) <= _COLUMNS:
+            rows = [(*self.names[:-1], *across, "all")]
+            by_row = self.counts.reshape(-1, len(across))
+            for labels, counts in zip(itertools.product(*outer), by_row, strict=True):
+                rows.append((*labels, *(f"{count:.0f}" for count in counts), f"{counts.sum():.0f}"))
+            down = by_row.sum(axis=0)
+            rows.append(("all", *[""] * (len(outer) - 1), *(f"{count:.0f}" for count in down), f"{down.sum():.0f}"))
+            sums = [_reach(self.variance_of_sum(len(cells))) for cells in (across, by_row)]
+            total = f"within ±{_reach(self.total.variance)}" if self.total.variance else "exact"
+            legend = (
+                f"Columns: {self.names[-1]}. With 95 % probability each count is within ±{_reach(self.variance)} of "
+                "the exact one, from the noise alone; 'all' adds up cells, each sum of a row within "
+                f"±{sums[0]}, of a column within ±{sums[1]}, the total {total}."
+            )
+        else:
+            rows = [(*self.names, "count", "95 %")]
+            for labels, count, low, high in self.cells():
+                rows.append((*labels, f"{count:.0f}", f"[{math.floor(low)}, {math.ceil(high)}]"))
+            legend = f"Brackets: 95 % intervals, from the noise alone. The sum of all cells is {self.total}."
+        return TextTable(rows[0], rows[1 : _SHOWN + 1], len(rows) - _SHOWN - 1, legend)

@@ -16,7 +16,6 @@ import dpframework as dpf
 from dpframework.results import Noisy
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.frequencies import Frequencies
-from dpframework.results.frequency_views import table as table_of
 from dpframework.results.groups import Groups
 from dpframework.results.keys import KeyTable, ReleasedKeys
 from dpframework.results.matrix import Matrix, matrices_of
@@ -122,7 +121,7 @@ def test_counts_that_are_not_negative_are_the_nearest_of_the_same_total() -> Non
 )
 def test_a_cross_table_has_up_to_eight_columns_of_counts(sizes: tuple[int, ...], crossed: bool) -> None:
     found = frequencies(*sizes)
-    printed = table_of(found)
+    printed = found._text_table()
     heads = (*found.names[:-1], *found.labels[-1], "all") if crossed else (*found.names, "count", "95 %")
     assert printed.heads == heads
     lines = int(np.prod(sizes[:-1])) + 1 if crossed else int(np.prod(sizes))
@@ -139,12 +138,12 @@ def test_a_cross_table_has_up_to_eight_columns_of_counts(sizes: tuple[int, ...],
 
 
 def test_a_cross_table_says_how_far_sums_may_be_off() -> None:
-    told = table_of(frequencies(4, 3)).legend
+    told = frequencies(4, 3)._text_table().legend
     reaches = [-int(-Noisy.margin_of(2.0 * cells) // 1) for cells in (1, 3, 4, 12)]
     assert f"each count is within ±{reaches[0]} of" in told
     assert f"a row within ±{reaches[1]}, of a column within ±{reaches[2]}, the total within ±{reaches[3]}." in told
     assert told.startswith("Columns: a1. ")
-    assert table_of(frequencies(2, 2, exact_total=True)).legend.endswith("the total exact.")
+    assert frequencies(2, 2, exact_total=True)._text_table().legend.endswith("the total exact.")
 
 
 def test_counts_are_drawn_as_bars_or_as_a_map() -> None:
