@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, final
 
 import attrs
@@ -31,7 +31,13 @@ _MARGIN = 0.1  # how far the map goes beyond the outermost thresholds, as a shar
 
 def draw_map(items: Sequence[Redescription], trusted: Sequence[bool], names: tuple[str, str], axes: Any) -> None:
     """Draw the regions of the first `MOST_REGIONS` sides on the map (see `Redescriptions.plot_map`)."""
-    found = list(_with_regions(items, trusted, names))
+    found = []  # the sides that test only these two attributes, with the legend's text for the other side
+    for item, mark in zip(items, trusted, strict=True):
+        for side, other in ((item.left, item.right), (item.right, item.left)):
+            literals = side.literals()
+            if literals and all(isinstance(one, Below) and one.attribute in names for one in literals):
+                text = textwrap.shorten(sentence(other), _LABEL, placeholder=" …")
+                found.append((side, f"{text}: {item.jaccard:.2f}{' *' if mark else ''}"))
     edges = [_edges([side for side, _ in found], name) for name in names]
     columns, rows = (list(itertools.pairwise(of)) for of in edges)
     for number, ((side, label), hatch) in enumerate(zip(found, _HATCHES, strict=False)):
@@ -95,18 +101,6 @@ class _Points:
 
     def keys(self, name: str) -> Any:
         raise InputError(f"'{name}' has no keys: a map is of two numeric attributes")
-
-
-def _with_regions(
-    items: Sequence[Redescription], trusted: Sequence[bool], names: tuple[str, str]
-) -> Iterator[tuple[Description, str]]:
-    """Yield each side that tests only these two attributes, with the legend's text for the other side."""
-    for item, mark in zip(items, trusted, strict=True):
-        for side, other in ((item.left, item.right), (item.right, item.left)):
-            literals = side.literals()
-            if literals and all(isinstance(one, Below) and one.attribute in names for one in literals):
-                text = textwrap.shorten(sentence(other), _LABEL, placeholder=" …")
-                yield side, f"{text}: {item.jaccard:.2f}{' *' if mark else ''}"
 
 
 def _edges(sides: Sequence[Description], name: str) -> list[float]:

@@ -35,13 +35,15 @@ def sentence(description: Description) -> str:
 
 
 def _join(description: And | Or) -> str:
-    """Write the parts joined by "and" or by "or".
+    """Write the parts joined by "and" or by "or", with brackets around parts that are joined by the other word."""
 
-    Parts with "not" come last. A part whose own parts are joined by the other word stands in brackets.
-    """
+    def is_not_true(part: Description) -> bool:
+        return isinstance(part, Not) and isinstance(part.part, Equals) and part.part.value == "true"
+
     intervals = _intervals(description.parts) if isinstance(description, And) else {}
     texts = []
-    for part in sorted(description.parts, key=_is_not_true):
+    # A part that is written as "not ..." comes last, since "not" would seem to apply to any part after it.
+    for part in sorted(description.parts, key=is_not_true):
         if part in intervals:
             texts += [intervals[part]] * bool(intervals[part])
         else:
@@ -51,14 +53,6 @@ def _join(description: And | Or) -> str:
             text = sentence(part)
             texts.append(f"({text})" if joined and not interval else text)
     return f" {description.word} ".join(texts) or str(description)
-
-
-def _is_not_true(part: Description) -> bool:
-    """Tell whether a part is written as "not ...".
-
-    Such a part comes last, since "not" would seem to apply to any part after it.
-    """
-    return isinstance(part, Not) and isinstance(part.part, Equals) and part.part.value == "true"
 
 
 def _intervals(parts: Sequence[Description]) -> dict[Description, str]:

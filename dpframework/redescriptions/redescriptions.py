@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import collections
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,29 +24,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def _rank(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:
-    """Sort by the lower end of the Jaccard interval, then by support, then by the texts."""
-
-    def of_counts(item: Redescription) -> tuple[float, float]:
-        return -item.least_jaccard(error_of(CONFIDENCE)), -item.both.value
-
-    keyed = sorted(((of_counts(item), item) for item in redescriptions), key=lambda pair: pair[0])
-    ranked: list[Redescription] = []
-    for _, tied in itertools.groupby(keyed, key=lambda pair: pair[0]):
-        ranked += sorted((item for _, item in tied), key=lambda item: (str(item.left), str(item.right), repr(item)))
-    return tuple(ranked)
-
-
 def _as_tuple(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:
     return tuple(redescriptions)
-
-
-def _count_all(found: Any, _: Any, candidates: int) -> None:
-    if candidates < len(found.items):
-        raise InputError(
-            f"{len(found.items)} redescriptions cannot come from {candidates} candidates; count the redescriptions as "
-            "candidates too"
-        )
 
 
 @final
@@ -96,19 +75,33 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
     name_in_errors = "a list of redescriptions"
     figure = redescription_displays.FIGURE
     items: tuple[Redescription, ...] = attrs.field(converter=_as_tuple)
-    candidates: int = attrs.field(
-        default=attrs.Factory(lambda self: len(self.items), takes_self=True), validator=_count_all
-    )
+    candidates: int = attrs.field(default=attrs.Factory(lambda self: len(self.items), takes_self=True))
     min_support: float = attrs.field(default=0.0, kw_only=True)
     max_share: float = attrs.field(default=MOST_SHARE, kw_only=True)
     reason: str = attrs.field(default="", kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        # Set `among` before ranking, since the ends of intervals depend on it. `starred` then reads the ranked items.
+        if self.candidates < len(self.items):
+            raise InputError(
+                f"{len(self.items)} redescriptions cannot come from {self.candidates} candidates; count the "
+                "redescriptions as candidates too"
+            )
+        # Set `among` before ranking, since the ends of intervals depend on it.
         told = [attrs.evolve(item, among=self.candidates) if item.shown_from > 0 else item for item in self.items]
-        object.__setattr__(self, "items", _rank(told))
-        marked = sorted(zip(self.starred, self.items, strict=True), key=lambda pair: not pair[0])
-        object.__setattr__(self, "items", tuple(item for _, item in marked))
+        object.__setattr__(self, "items", told)
+        ranks = [
+            (not starred, -item.least_jaccard(error_of(CONFIDENCE)), -item.both.value)
+            for item, starred in zip(told, self.starred, strict=True)
+        ]
+        tied = {rank for rank, number in collections.Counter(ranks).items() if number > 1}
+
+        def order(pair: tuple[tuple[bool, float, float], Redescription]) -> tuple[Any, ...]:
+            rank, item = pair
+            # Writing the texts takes long, so only equal ranks are compared by them.
+            return (rank, str(item.left), str(item.right), repr(item)) if rank in tied else (rank,)
+
+        ranked = sorted(zip(ranks, told, strict=True), key=order)
+        object.__setattr__(self, "items", tuple(item for _, item in ranked))
 
     @overload
     def __getitem__(self, index: int) -> Redescription: ...
