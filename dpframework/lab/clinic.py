@@ -321,8 +321,16 @@ def _record_diagnosis(ill: Flags, generator: np.random.Generator) -> Flags:
 def _labs(age: Floats, female: Flags, ill: Mapping[str, Flags], generator: np.random.Generator) -> dict[str, Floats]:
     values = {}
     for lab in _LABS:
-        if lab.name != "creatinine":
-            values[lab.name] = _draw_lab_values(lab, female, ill, generator)
+        if lab.name == "creatinine":
+            continue
+        centre = np.where(female, lab.centre if lab.female is None else lab.female, lab.centre)
+        middle = np.log(centre) if lab.skewed else centre
+        for name, shift in lab.shifts.items():
+            size = np.log(shift) if lab.skewed else shift
+            # Severity differs between patients.
+            middle = middle + ill[name] * size * generator.normal(1, 0.18, len(female))
+        drawn = middle + generator.normal(0, lab.spread, len(female))
+        values[lab.name] = np.exp(drawn) if lab.skewed else drawn
     values["eGFR"] -= 0.35 * (age - 50)
     # The CKD-EPI 2021 equation says which eGFR a creatinine gives. Here it is solved for the creatinine.
     usual = np.where(female, 0.7, 0.9)
@@ -330,15 +338,3 @@ def _labs(age: Floats, female: Flags, ill: Mapping[str, Flags], generator: np.ra
     ratio = np.clip(values["eGFR"], 3, 150) / (142 * 0.9938**age * np.where(female, 1.012, 1.0))
     values["creatinine"] = np.asarray(usual * np.where(ratio < 1, ratio ** (-1 / 1.2), ratio ** (1 / below)))
     return {lab.name: np.clip(np.round(values[lab.name], lab.decimals), lab.lower, lab.upper) for lab in _LABS}
-
-
-def _draw_lab_values(lab: _Lab, female: Flags, ill: Mapping[str, Flags], generator: np.random.Generator) -> Floats:
-    rows = len(female)
-    centre = np.where(female, lab.centre if lab.female is None else lab.female, lab.centre)
-    middle = np.log(centre) if lab.skewed else centre
-    for name, shift in lab.shifts.items():
-        size = np.log(shift) if lab.skewed else shift
-        # Severity differs between patients.
-        middle = middle + ill[name] * size * generator.normal(1, 0.18, rows)
-    noise = generator.normal(0, lab.spread, rows)
-    return np.exp(middle + noise) if lab.skewed else middle + noise

@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.lab.evaluation.table_folds import number_of_rows
 from dpframework.lab.experiment import load_experiment, run_experiment
 from dpframework.lab.experiment.input_tables import Fold, rows_of
 from dpframework.lab.experiment.job_list import jobs_of
@@ -122,14 +121,14 @@ def test_folds_are_of_whole_units_of_any_numbers() -> None:
     for fold in (1, 2):
         train, held_out = Fold(2, fold, 0).apply(told)
         assert not set(train.codes[0].tolist()) & set(held_out.codes[0].tolist())
-        assert number_of_rows(train) + number_of_rows(held_out) == 6
+        assert train.rows + held_out.rows == 6
         assert train.unit == told.unit
         seen += held_out.codes[0].tolist()
     assert sorted(seen) == [0, 0, 1, 2, 2, 3]
     with pytest.raises(dpf.InputError, match="fewer units than the 5 folds"):
         Fold(5, 1, 0).apply(told)
     half, _ = Fold(2, 1, 0).apply(told)
-    assert number_of_rows(Fold(2, 1, 0).apply(half)[0]) < number_of_rows(half)
+    assert Fold(2, 1, 0).apply(half)[0].rows < half.rows
 
 
 @pytest.mark.parametrize(

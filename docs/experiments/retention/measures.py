@@ -13,7 +13,7 @@ import dpframework as dpf
 from dpframework.facts.logical_descriptions import Equals, description_from_dict
 from dpframework.lab.evaluation import Retention, Trial, cart, retention_of
 from dpframework.lab.evaluation.pattern_retention import class_counts
-from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
+from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.results import Pattern
 
 
@@ -49,12 +49,12 @@ def told(trial: Trial, *, target: str) -> Mapping[str, float]:
     """
     patterns, original = _patterns(trial.table, target)
     model, labels = getattr(trial.result, "tree", trial.result), trial.table.schema[target].labels
-    probabilities = np.zeros((number_of_rows(trial.table), len(labels)))
+    probabilities = np.zeros((trial.table.rows, len(labels)))
     known = [labels.index(label) for label in getattr(model, "classes_", labels)]
     probabilities[:, known] = model.predict_proba(trial.table)
     columns = columns_of(trial.table)
     modified = np.array([probabilities[pattern.description.holds(columns)].sum(axis=0) for pattern in patterns])
-    kept = Retention(patterns, labels, original, modified, number_of_rows(trial.table))
+    kept = Retention(patterns, labels, original, modified, trial.table.rows)
     return {"told_pld": kept.pld, "told_accuracy_loss": kept.accuracy_loss}
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.lab.evaluation.distinct_redescriptions import DIFFERENT, are_different, count_idle_literals
-from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
+from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
@@ -172,7 +172,7 @@ def redescription_quality(found: Iterable[Redescription], table: Table) -> Redes
     """
     shown, columns = list(found), columns_of(table)
     exact = exact_counts(shown, table)
-    most, useful = USEFUL_SHARE * number_of_rows(table), np.zeros(len(exact), dtype=np.bool_)
+    most, useful = USEFUL_SHARE * table.rows, np.zeros(len(exact), dtype=np.bool_)
 
     before: list[NDArray[np.bool_]] = []
     for k, one in enumerate(exact):
@@ -188,7 +188,7 @@ def redescription_quality(found: Iterable[Redescription], table: Table) -> Redes
         np.array([one.jaccard for one in exact], dtype=np.float64),
         np.array([one.both.value for one in exact], dtype=np.float64),
         np.array([one.p_value for one in exact], dtype=np.float64),
-        number_of_rows(table),
+        table.rows,
         useful,
         are_different(shown, useful, columns),
         count_idle_literals(shown, columns),
@@ -244,9 +244,9 @@ def match_redescriptions(found: Sequence[Redescription], reference: Sequence[Red
     """
     if not len(found) or not len(reference):
         return Matching(np.full(len(reference), -1), np.zeros(len(reference)))
-    rows, first, second = number_of_rows(table), _supports(reference, table), _supports(found, table)
+    first, second = _supports(reference, table), _supports(found, table)
     both = np.zeros((len(reference), len(found)))
-    for start in range(0, rows, _BLOCK):
+    for start in range(0, table.rows, _BLOCK):
         block = slice(start // 8, (start + _BLOCK) // 8)
         one, other = (np.unpackbits(bits[:, block], axis=1).astype(np.float32) for bits in (first, second))
         both += one @ other.T

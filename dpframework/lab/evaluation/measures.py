@@ -17,7 +17,6 @@ from dpframework.lab.evaluation.exact_redescription_quality import (
 from dpframework.lab.evaluation.pattern_retention import Retention, class_counts, retention_of
 from dpframework.lab.evaluation.prediction import prediction_of
 from dpframework.lab.evaluation.sklearn_baselines import cart as learned_by_cart
-from dpframework.lab.evaluation.table_folds import number_of_rows
 from dpframework.lab.evaluation.trial import Measure, Trial, find_once
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
@@ -104,8 +103,7 @@ def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any
     model = _tree_of(trial, "leaf_counts", "a tree that releases the counts of its leaves")
     patterns = model.patterns()
     counts = class_counts(patterns, trial.table)
-    rows = number_of_rows(trial.table)
-    return Retention(patterns, model.target.labels, counts, model.leaf_counts(), rows).to_dict()
+    return Retention(patterns, model.target.labels, counts, model.leaf_counts(), trial.table.rows).to_dict()
 
 
 def redescriptions(trial: Trial, *, keep: str | float = "all") -> Mapping[str, float]:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
+from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 from dpframework.results.class_patterns import Pattern
 from dpframework.tables.coded_table import Table
@@ -203,11 +203,10 @@ def retention_of(patterns: Iterable[Pattern], original: Table, modified: Table) 
     target = found[0].label.attribute
     if original.schema[target] != modified.schema[target]:
         raise InputError(f"attribute '{target}' differs between the two tables; patterns need tables of one schema")
-    if not (rows := number_of_rows(original)):
+    if not original.rows:
         raise InputError("the original table has no rows; there is nothing to retain")
-    return Retention(
-        found, original.schema[target].labels, _count_classes(found, original), _count_classes(found, modified), rows
-    )
+    counts = [_count_classes(found, table) for table in (original, modified)]
+    return Retention(found, original.schema[target].labels, *counts, original.rows)
 
 
 def _collect_patterns(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.lab.evaluation.sklearn_baselines import require_scikit_learn
-from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
+from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 from dpframework.tables.coded_table import Table
 
@@ -80,7 +80,7 @@ def prediction_of(model: Any, table: Table, target: str, *, positive: str | None
     labels = table.schema[target].labels
     if positive is not None and positive not in labels:
         raise InputError(f"attribute '{target}' has no value {positive!r}; {nearest(positive, labels)}")
-    if not number_of_rows(table):
+    if not table.rows:
         raise InputError("there are no rows to predict")
     true = np.array(labels)[columns_of(table).codes(target)]
     found = np.asarray(model.predict(table)).astype(str)

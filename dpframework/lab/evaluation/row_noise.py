@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
-from dpframework.lab.evaluation.table_folds import number_of_rows
 from dpframework.tables.coded_table import Table
 from dpframework.tables.encoding import encode_column
 
@@ -82,8 +81,7 @@ def distribution_preserving_noise(
     InputError
         As `uniform_noise`.
     """
-    number = number_of_rows(table)
-    groups = np.zeros(number, dtype=np.int64) if within is None else table.columns[table.schema.index(within)]
+    groups = np.zeros(table.rows, dtype=np.int64) if within is None else table.columns[table.schema.index(within)]
 
     def exchange(attribute: Attribute, column: Cells, hit: Positions, rng: np.random.Generator) -> Cells:
         # The hit cells are sorted by group. The same cells in random order are sorted by group, too. So each cell is
@@ -106,7 +104,7 @@ def _hit(table: Table, level: float, seed: int, attributes: Iterable[str] | None
         if attribute.name not in chosen:
             continue
         rng = np.random.default_rng([seed, position])
-        hit = np.flatnonzero(rng.random(number_of_rows(table)) < level)
+        hit = np.flatnonzero(rng.random(table.rows) < level)
         if isinstance(attribute, Numeric):
             column = table.values[attribute.name].copy()
             column[hit] = changed(attribute, column, hit, rng)

@@ -16,7 +16,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.logical_descriptions import And, Below, Description, Equals, Or
 from dpframework.facts.optional_package_error import needing_scikit_learn
 from dpframework.facts.schema import Schema
-from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
+from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.results.class_patterns import Pattern
 from dpframework.tables.coded_table import Table
 
@@ -240,6 +240,6 @@ def cart(
     from sklearn.tree import DecisionTreeClassifier
 
     encoding = Encoding(table.schema, target, kind)
-    least = max(math.ceil(min_share * number_of_rows(table)), 1)
+    least = max(math.ceil(min_share * table.rows), 1)
     classifier = DecisionTreeClassifier(max_depth=max_depth, min_samples_leaf=least, random_state=seed)
     return EncodedClassifier(classifier.fit(encoding.matrix(table), encoding.classes(table)), encoding)

@@ -20,11 +20,6 @@ def columns_of(table: Table) -> Block:
     return block
 
 
-def number_of_rows(table: Table) -> int:
-    """Return the number of rows. Not private."""
-    return table.rows
-
-
 def select_rows(table: Table, rows: ArrayLike) -> Table:
     """Return the chosen rows as a table of their own.
 
@@ -60,13 +55,12 @@ def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Tabl
     Examples
     --------
     >>> from dpframework.lab.clinic import clinic_table
-    >>> [(number_of_rows(train), number_of_rows(test)) for train, test in folds(clinic_table(10), 3, seed=0)]
+    >>> [(train.rows, test.rows) for train, test in folds(clinic_table(10), 3, seed=0)]
     [(6, 4), (7, 3), (7, 3)]
     """
-    rows = number_of_rows(table)
-    if not 2 <= number <= rows:
+    if not 2 <= number <= table.rows:
         raise InputError(f"the number of folds must be from 2 to the number of rows, not {number}")
-    parts = fold_positions(rows, number, seed)
+    parts = fold_positions(table.rows, number, seed)
     for k, held_out in enumerate(parts):
         others = np.concatenate([*parts[:k], *parts[k + 1 :]])
         yield select_rows(table, others), select_rows(table, held_out)

@@ -13,7 +13,7 @@ from dpframework.facts.errors import InputError, first_line
 from dpframework.facts.json_reader import parsed_json
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.lab.evaluation.table_folds import fold_positions, number_of_rows, select_rows
+from dpframework.lab.evaluation.table_folds import fold_positions, select_rows
 from dpframework.lab.experiment.user_functions import Code
 from dpframework.study.table_opener import group_rows
 from dpframework.study.table_place import Data
@@ -151,7 +151,7 @@ class Fold:
             If there are fewer rows, or units, than folds.
         """
         by_unit = table.unit.groups_rows
-        of_rows = group_rows(table, table.unit).unit_codes if by_unit else np.arange(number_of_rows(table))
+        of_rows = group_rows(table, table.unit).unit_codes if by_unit else np.arange(table.rows)
         known, units = np.unique(np.asarray(of_rows), return_inverse=True)
         number, what = len(known), "units" if by_unit else "rows"
         if number < self.folds:

@@ -121,26 +121,16 @@ class MeasureRun:
     name: str | None
     params: Mapping[str, Any]
 
-    def function(self) -> Callable[..., Mapping[str, float]]:
-        """Return the function of the measure.
-
-        Raises
-        ------
-        InputError
-            If there is no such measure.
-        """
-        return measure_of(self.measure)
-
     def take(self, trial: Trial) -> dict[str, float]:
         """Return the measured values by the names of the results' columns.
 
         Raises
         ------
         InputError
-            If the measure refuses the trial, or returns anything other than numbers by name.
+            If there is no such measure, if it refuses the trial, or if it returns anything other than numbers by name.
         """
         try:
-            measured = self.function()(trial, **self.params)
+            measured = measure_of(self.measure)(trial, **self.params)
         except InputError as error:
             raise InputError(f"measure '{self.measure}': {error}") from None
         if not isinstance(measured, Mapping):
