@@ -126,15 +126,13 @@ def marginals_from(pairs: Sequence[NoisyPair], rows: int | None) -> dict[str, Ar
             sums[name] = sums.get(name, 0) + weight * marginal
             weights[name] = weights.get(name, 0.0) + weight
     known = float(rows) if rows is not None else max(total / total_weight, 1.0)
-    return {
-        name: _towards_equal(nearest_on_simplex(sums[name] / weights[name], known), 1 / weights[name]) for name in sums
-    }
-
-
-def _towards_equal(histogram: Array, noise: float) -> Array:
-    size, total = len(histogram), histogram.sum()
-    spread = (size - 1) / (size**2 * (size + 1)) * total**2
-    return np.asarray(total / size + spread / (spread + noise) * (histogram - total / size))
+    found = {}
+    for name, weight in weights.items():
+        histogram, noise = nearest_on_simplex(sums[name] / weight, known), 1 / weight
+        size, total = len(histogram), histogram.sum()
+        spread = (size - 1) / (size**2 * (size + 1)) * total**2
+        found[name] = np.asarray(total / size + spread / (spread + noise) * (histogram - total / size))
+    return found
 
 
 def published_estimate(pair: NoisyPair, target: str) -> Conditional:

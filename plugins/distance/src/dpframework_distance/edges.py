@@ -19,7 +19,7 @@ from dpframework.queries import CandidateScores, Norm, Sensitivity
 from dpframework.run import PrivateTable
 from dpframework.tables import Block, JointCounts
 from dpframework_distance.distance_budget import DistanceBudget
-from dpframework_distance.subsets import Counts, count_once, subsets
+from dpframework_distance.subsets import Counts, Subsets, count_once, subsets
 
 STEP = "edge"
 
@@ -115,7 +115,7 @@ class PairDependence(CandidateScores):
 
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, str]]:
         """Return the pairs that would connect two trees, as names of attributes."""
-        return [(self.of[a].name, self.of[b].name) for a, b in self._pairs[self._possible(inputs)].tolist()]
+        return [(self.of[a].name, self.of[b].name) for a, b in self._layout.members[self._possible(inputs)].tolist()]
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of all pairs."""
@@ -123,28 +123,26 @@ class PairDependence(CandidateScores):
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the cross table of each pair."""
-        return subsets(tuple(a.size for a in self.of), 2).tables(self.of)
+        return self._layout.tables(self.of)
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.int64]:
         """Return the scores of the candidates."""
-        layout = subsets(tuple(a.size for a in self.of), 2)
-        apart = _apart(counts, self._expect(np.asarray(inputs["marginals"], dtype=np.float64)))
-        return np.add.reduceat(apart, layout.offsets[:-1])[self._possible(inputs)]
+        marginals = np.asarray(inputs["marginals"], dtype=np.float64)
+        total = max(float(marginals[: self.of[0].size].sum()), 1.0)
+        first, second = _values_of_cells(tuple(a.size for a in self.of))
+        expected = np.rint(marginals[first] * marginals[second] / total).astype(np.int64)
+        return np.add.reduceat(_apart(counts, expected), self._layout.offsets[:-1])[self._possible(inputs)]
 
     @property
-    def _pairs(self) -> NDArray[np.int64]:
-        return subsets(tuple(a.size for a in self.of), 2).members
+    def _layout(self) -> Subsets:
+        return subsets(tuple(a.size for a in self.of), 2)
 
     def _possible(self, inputs: Any) -> NDArray[np.bool_]:
         position = {attribute.name: k for k, attribute in enumerate(self.of)}
         chosen = [(position[a], position[b]) for a, b in inputs["chosen"]]
         tree = np.array(trees_of(len(self.of), chosen))
-        return np.asarray(tree[self._pairs[:, 0]] != tree[self._pairs[:, 1]])
-
-    def _expect(self, marginals: NDArray[np.float64]) -> NDArray[np.int64]:
-        total = max(float(marginals[: self.of[0].size].sum()), 1.0)
-        first, second = _values_of_cells(tuple(a.size for a in self.of))
-        return np.rint(marginals[first] * marginals[second] / total).astype(np.int64)
+        first, second = self._layout.members.T
+        return np.asarray(tree[first] != tree[second])
 
 
 @functools.lru_cache(maxsize=8)

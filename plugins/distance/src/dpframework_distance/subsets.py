@@ -146,9 +146,9 @@ def require_few_cells_of(attributes: Sequence[Attribute], order: int, targets: S
 def count_once(block: Block, attributes: Sequence[Attribute], order: int, containing: int | None) -> Counts:
     """Return a block's joint histograms in the order of `subsets`, counted once and read-only.
 
-    Histograms of fewer attributes are summed from larger ones that are kept. Histograms with one given attribute are
-    kept only for the attribute that was last asked for: for many targets in turn, all together may be more than memory
-    allows.
+    Histograms of fewer attributes are summed from larger ones that are kept, without reading a row. Histograms with one
+    given attribute are kept only for the attribute that was last asked for: for many targets in turn, all together may
+    be more than memory allows.
     """
     key = (tuple(a.name for a in attributes), order, containing)
     with _LOCK:
@@ -158,7 +158,12 @@ def count_once(block: Block, attributes: Sequence[Attribute], order: int, contai
     layout = subsets(tuple(a.size for a in attributes), order, containing)
     larger = kept.get((key[0], order + 1, containing))
     if larger is not None:
-        counts = _sum_larger(larger, subsets(tuple(a.size for a in attributes), order + 1, containing), layout)
+        above = subsets(tuple(a.size for a in attributes), order + 1, containing)
+        counts = np.zeros(layout.offsets[-1], dtype=np.int32)
+        for k, members in enumerate(layout.members.tolist()):
+            other = next(a for a in range(len(layout.sizes)) if a not in members)
+            table = above.histogram(larger, *members, other).sum(axis=-1, dtype=np.int32)
+            counts[layout.offsets[k] : layout.offsets[k + 1]] = table.ravel()
     else:
         counts = count_subsets(block, [attribute.name for attribute in attributes], layout)
     counts.flags.writeable = False
@@ -213,16 +218,6 @@ def count_subsets(block: Block, names: Sequence[str], layout: Subsets) -> Counts
         room = Room(prefix, np.full(order, -1), tables)
         add_joint_counts(codes, layout.sizes, layout.members, layout.offsets, room, counts)
     return counts
-
-
-def _sum_larger(counts: Counts, larger: Subsets, layout: Subsets) -> Counts:
-    """Return joint histograms as sums of known ones with one more attribute, without reading a row."""
-    found = np.zeros(layout.offsets[-1], dtype=np.int32)
-    for k, members in enumerate(layout.members.tolist()):
-        other = next(a for a in range(len(layout.sizes)) if a not in members)
-        table = larger.histogram(counts, *members, other).sum(axis=-1, dtype=np.int32)
-        found[layout.offsets[k] : layout.offsets[k + 1]] = table.ravel()
-    return found
 
 
 @functools.lru_cache(maxsize=256)

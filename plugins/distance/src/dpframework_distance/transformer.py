@@ -103,22 +103,21 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         InputError
             If neither distances nor a schema is given, or the rows do not fit the schema.
         """
-        self.distances_ = self.distances if self.distances is not None else self._learn(X, groups)
+        learned = self.distances
+        if learned is None:
+            if self.schema is None:
+                raise InputError("give distances that were learned, or a schema to learn them by")
+            table = self._table(self.schema, X, groups)
+            whom: dict[str, Any] = {"unit": table.unit.id, "rows_per_unit": table.unit.rows}
+            study = Study(self.schema, epsilon=self.epsilon, relation=Relation.parse(self.relation), **whom)
+            study.add("embedding", DPDilca(self.epsilon, context=self.context, context_size=self.context_size))
+            learned = study.run(table, seed=self.random_state)["embedding"]
+        self.distances_: LearnedDistances = learned
         self.metric_ = CategoricalMetric(self.distances_, blend=self.blend)
         if self.distances is not None:
             self.metric_.encode(X)  # rows that do not fit are refused here, not by `transform` only
         self.n_features_in_ = len(self.metric_.attributes)
         return self
-
-    def _learn(self, rows: Any, groups: Any) -> LearnedDistances:
-        if self.schema is None:
-            raise InputError("give distances that were learned, or a schema to learn them by")
-        table = self._table(self.schema, rows, groups)
-        whom: dict[str, Any] = {"unit": table.unit.id, "rows_per_unit": table.unit.rows}
-        study = Study(self.schema, epsilon=self.epsilon, relation=Relation.parse(self.relation), **whom)
-        study.add("embedding", DPDilca(self.epsilon, context=self.context, context_size=self.context_size))
-        learned: LearnedDistances = study.run(table, seed=self.random_state)["embedding"]
-        return learned
 
     @silenced(streams=True)
     def _table(self, schema: Schema, rows: Any, groups: Any) -> Table:
