@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 from dpframework_distance import CategoricalMetric, DPDilca, LearnedDistances, ValueDistances, dilca
-from dpframework_distance.coordinates import coordinates
+from dpframework_distance.metric import coordinates
 from dpframework_distance.transformer import ValueEmbedding
 from scipy.cluster.hierarchy import fcluster, ward
 from scipy.spatial.distance import squareform

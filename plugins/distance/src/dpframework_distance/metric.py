@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dpframework.facts import InputError
 from dpframework.tables import Table, table_from_columns, table_from_frame
-from dpframework_distance.coordinates import coordinates
 from dpframework_distance.value_distances import LearnedDistances
 
 BLOCK = 1024  # rows per block, so that the distances between two blocks fit into the processor's cache
@@ -214,6 +213,29 @@ class CategoricalMetric:
         """Return rows as points, shape (rows, dimensions), whose Euclidean distances are the metric's."""
         codes = self.encode(rows)
         return np.concatenate([points[codes[:, k]] for k, points in enumerate(self.points)], axis=1)
+
+
+def coordinates(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return points with these distances, shape (values, dimensions), the dimension of the largest spread first.
+
+    This is classical scaling (Crippen and Havel 1978). The Gram matrix of points centred at their mean is -J D2 J / 2,
+    with D2 the squared distances and J = I - 1/n. Its eigenvectors, scaled by the square roots of their eigenvalues,
+    are the points. Learned distances are Euclidean, so no eigenvalue is negative, except by rounding.
+
+    Examples
+    --------
+    >>> line = coordinates(np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 0.0]]))
+    >>> line.shape, round(float(abs(line[0, 0] - line[2, 0])), 9)
+    ((3, 1), 3.0)
+    """
+    squares = np.square(distances)
+    centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, np.newaxis] + squares.mean()
+    values, vectors = np.linalg.eigh(-centred / 2)
+    kept = np.flatnonzero(values > 1e-12 * max(values.max(initial=0.0), 1e-300))[::-1]
+    points = vectors[:, kept] * np.sqrt(values[kept])
+    # an eigenvector is known up to its sign: its largest coordinate is made positive, so that results repeat
+    signs = np.sign(points[np.abs(points).argmax(axis=0), np.arange(len(kept))])
+    return np.asarray(points * signs)
 
 
 def whole_numbers(rows: Any, attributes: int) -> NDArray[np.int64]:
