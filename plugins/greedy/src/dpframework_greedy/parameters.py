@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -185,10 +184,6 @@ class Serenade(Miner):
         """Return how many pairs have extensions of their own: all, or 1 if all pairs share `wanted_extensions`."""
         raise NotImplementedError
 
-    def report_conditions(self) -> ReportConditions:
-        """Return the conditions under which combinations of pairs are reported, where pairs are counted together."""
-        return ReportConditions(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
-
     def matches(self, schema: Schema) -> MatchScores:
         """Return the query for pairs that are scored in rows."""
         language, rows = self.language(schema), schema.row_bound
@@ -202,8 +197,8 @@ class Serenade(Miner):
 
     def mine_together(self, table: PrivateTable, min_jaccard: float = 0) -> Redescriptions:
         """Choose and count the pairs that are counted together."""
-        wanted = self.report_conditions()
-        wanted = attrs.evolve(wanted, min_jaccard=max(wanted.min_jaccard, min_jaccard))
+        least = max(float(self.target_jaccard + SLACK), min_jaccard)
+        wanted = ReportConditions(least, self.min_support, self.max_support)
         return self.finish(*self.pair_plan(table.schema).mine(table, wanted))
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
@@ -311,11 +306,17 @@ class _SerenadeOnSchema:
     @classmethod
     def of(cls, miner: Serenade, schema: Schema) -> _SerenadeOnSchema:
         """Resolve the parameters, and refuse those that cannot be mined with."""
+        public = schema.rows is not None
+        if miner.count_share is not None and public:
+            raise InputError(f"count_share is given, but the schema knows its {schema.rows} rows; leave it out")
+        language, shares = miner.language(schema), miner.budget or BudgetShares.of("d3")
         if miner.count_share is not None:
-            return cls._with_counted_rows(miner, miner.count_share, schema)
-        language, score = miner.language(schema), miner.scored(schema)
+            pairs = number_of_pairs(miner.pairs, MOST_PAIRS, len(language.pairs))
+            choices, counted = _requested_choices(miner, shares, pairs), miner.count_share * miner.epsilon
+            scores = RelativeScore(), OpenSurplus()
+            return cls(language, *scores, None, pairs, choices, shares, miner.epsilon - counted, counted)
+        score = miner.scored(schema)
         extension_score = score if score.max_support is None else Surplus(score.max_support)
-        shares, public = miner.budget or BudgetShares.of("d3"), schema.rows is not None
         matches = miner.matches(schema) if miner.score == "rows" else None
         if matches is None:
             carried = choices_within(
@@ -325,27 +326,16 @@ class _SerenadeOnSchema:
             budget = float(shares.pairs * miner.epsilon) * rows_meant(schema)
             carried = choices_carried(budget, matches.answer_length, MOST_PAIRS)
         pairs = number_of_pairs(miner.pairs, carried, len(language.pairs))
-        most, build = _requested_choices(miner, shares, pairs), functools.partial(cls, language, score, extension_score)
-        if not shares.extensions or (miner.budget is not None and miner.wanted_extensions is not None):
-            return build(matches, pairs, most, shares, miner.epsilon)
-        sets = miner.extension_sets(pairs)
-        candidates = language.number_of_extensions * (1 if sets > 1 else pairs)
-        spread = spread_of(extension_score, rows_public=public)
-        choices = choices_within(worth_of(score), shares.extensions * miner.epsilon, spread, candidates)
-        choices = min(choices, most) // sets * sets
-        if choices < min(pairs, most) or (miner.budget is None and pairs > carried):
-            return build(matches, pairs, 0, shares.without_extensions(), miner.epsilon)
-        return build(matches, pairs, choices, shares, miner.epsilon)
-
-    @classmethod
-    def _with_counted_rows(cls, miner: Serenade, share: Fraction, schema: Schema) -> _SerenadeOnSchema:
-        if schema.rows is not None:
-            raise InputError(f"count_share is given, but the schema knows its {schema.rows} rows; leave it out")
-        language, shares = miner.language(schema), miner.budget or BudgetShares.of("d3")
-        pairs = number_of_pairs(miner.pairs, MOST_PAIRS, len(language.pairs))
-        build = functools.partial(cls, language, RelativeScore(), OpenSurplus(), None)
-        counted = share * miner.epsilon
-        return build(pairs, _requested_choices(miner, shares, pairs), shares, miner.epsilon - counted, counted)
+        choices = most = _requested_choices(miner, shares, pairs)
+        if shares.extensions and (miner.budget is None or miner.wanted_extensions is None):
+            sets = miner.extension_sets(pairs)
+            candidates = language.number_of_extensions * (1 if sets > 1 else pairs)
+            spread = spread_of(extension_score, rows_public=public)
+            carried_choices = choices_within(worth_of(score), shares.extensions * miner.epsilon, spread, candidates)
+            choices = min(carried_choices, most) // sets * sets
+            if choices < min(pairs, most) or (miner.budget is None and pairs > carried):
+                choices, shares = 0, shares.without_extensions()
+        return cls(language, score, extension_score, matches, pairs, choices, shares, miner.epsilon)
 
     @property
     def bounds(self) -> Score:

@@ -161,8 +161,21 @@ class Score:
 
     @functools.cached_property
     def changes(self) -> Changes:
-        """How far one row can move the score, whatever the table."""
-        return _all_changes(self)
+        """How far one row can move the score, whatever the table: the maxima over all supports.
+
+        Intervals of supports are split until no bound is above the largest change found.
+        """
+        beyond = min(_turning_support(self), MOST_ROWS) + 2  # from there factors are constant, and changes only shrink
+        starts, width = np.zeros(1, dtype=np.int64), 1
+        while width < beyond:
+            width *= PARTS
+        largest = np.zeros(3)
+        while len(starts):
+            largest = np.maximum(largest, _changes_at(self, starts).max(axis=1))
+            open_ones = (_bounds(self, starts, width) > largest[:, None]).any(axis=0)
+            width //= PARTS
+            starts = (starts[open_ones, None] + width * np.arange(PARTS if width else 0)).ravel()
+        return Changes(*map(float, largest))
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -250,21 +263,6 @@ def rises_at(supports: NDArray[Any], here: Floats, above: Floats) -> Floats:
     return np.asarray((more / (either + 1) - less / np.maximum(either, 1)).max(axis=0))
 
 
-def _all_changes(score: Score) -> Changes:
-    """Return the maxima over all supports. Intervals are split until no bound is above the largest change found."""
-    beyond = min(_turning_support(score), MOST_ROWS) + 2  # from there factors are constant, and changes only shrink
-    starts, width = np.zeros(1, dtype=np.int64), 1
-    while width < beyond:
-        width *= PARTS
-    largest = np.zeros(3)
-    while len(starts):
-        largest = np.maximum(largest, _changes_at(score, starts).max(axis=1))
-        open_ones = (_bounds(score, starts, width) > largest[:, None]).any(axis=0)
-        width //= PARTS
-        starts = (starts[open_ones, None] + width * np.arange(PARTS if width else 0)).ravel()
-    return Changes(*map(float, largest))
-
-
 def _changes_at(score: Score, supports: NDArray[np.int64]) -> Floats:
     """Return the largest rise, fall and change by a replaced row at some supports, shape (3, supports)."""
     i, above = supports, supports + 1
@@ -314,7 +312,7 @@ def _lowest(min_support: int, max_support: int | None) -> Score:
     """
 
     def spread(log_steepness: float) -> float:
-        changes = _all_changes(Score(min_support, math.exp(log_steepness)))
+        changes = Score(min_support, math.exp(log_steepness)).changes
         return changes.rise + changes.fall
 
     low, high = math.log(0.1 / min_support), math.log(50.0)

@@ -159,14 +159,18 @@ class SerenadeCS(Serenade):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return examples of all scores, of extended pairs scored in rows, and of views with a shared attribute."""
+        from dpframework_greedy.witnesses import PLANTED, row_count_witnesses
+
         extended: dict[str, Any] = {"pairs": 1, "extensions": 1, "budget": "d3"}
+        # The bounds on the support follow from a noisy number of rows.
+        counted = cls(1, pairs=1, budget=[0.85, 0, 0.15], score="logistic", count_share=0.02)
         return {
             "default": _by_rows(cls),
             **_extend_pairs(cls, extended, extended),
             "jaccard": _by_index(cls),
             "shared": _share_attribute(cls),
             "planted": _plant_pairs(cls),
-            "counted": _count_pair(cls),
+            "counted": Example(PLANTED, counted, witnesses=row_count_witnesses()),
         }
 
 
@@ -257,13 +261,20 @@ class SerenadeES(Serenade):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return examples of all scores, of several pairs, of extensions, and of views that share an attribute."""
-        from dpframework_greedy.witnesses import EXTENDED_SUPPORTS, PLANTED, matched_by_count, published_extension
+        from dpframework_greedy.witnesses import (
+            EXTENDED_SUPPORTS,
+            FIVE,
+            PLANTED,
+            matched_by_count,
+            published_extension,
+            several,
+        )
 
         extended: dict[str, Any] = {"pairs": 1, "rounds": 2, "budget": "d3"}
         most: dict[str, Any] = {"pairs": 1, "rounds": 1, "budget": [0.05, 0.9, 0.05], "score": "logistic"}
         return {
             "default": _by_rows(cls),
-            "several": _several(cls),
+            "several": Example(FIVE, cls(2, pairs=4), witnesses=several()),
             "by count": Example(PLANTED, cls("0.01"), witnesses=matched_by_count()),
             **_extend_pairs(cls, extended, {**extended, "rounds": 1}),
             "jaccard": _by_index(cls),
@@ -278,13 +289,6 @@ def _by_rows(miner: type[Serenade]) -> Example:
     from dpframework_greedy.witnesses import PLANTED, matched_pair_witnesses
 
     return Example(PLANTED, miner(1, pairs=1), witnesses=matched_pair_witnesses())
-
-
-def _several(miner: type[Serenade]) -> Example:
-    """Return an example of four pairs that are scored in rows, each different from those before it."""
-    from dpframework_greedy.witnesses import FIVE, several
-
-    return Example(FIVE, miner(2, pairs=4), witnesses=several())
 
 
 def _extend_pairs(
@@ -333,14 +337,6 @@ def _plant_pairs(miner: type[Serenade]) -> Example:
 
     pairs = miner(1, pairs=2, budget=[0.85, 0, 0.15], score="logistic", **PLANTED_SUPPORTS)
     return Example(PLANTED, pairs, witnesses=witnesses())
-
-
-def _count_pair(miner: type[Serenade]) -> Example:
-    """Return an example of a pair scored as published, with bounds on the support from a noisy number of rows."""
-    from dpframework_greedy.witnesses import PLANTED, row_count_witnesses
-
-    pairs = miner(1, pairs=1, budget=[0.85, 0, 0.15], score="logistic", count_share=0.02)
-    return Example(PLANTED, pairs, witnesses=row_count_witnesses())
 
 
 _SCHEMA = Schema(
