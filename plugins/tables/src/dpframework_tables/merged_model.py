@@ -61,7 +61,8 @@ class MergedModel:
             else Measurement.alone(a, one.counts, one.residual_variance, prior)
             for a, one in enumerate(alone)
         ]
-        return cls(tuple(alone), merging, likely, _independent(measured, rows))
+        tree = JunctionTree.of([len(one.counts) for one in measured], [one.of for one in measured])
+        return cls(tuple(alone), merging, likely, fit(tree, measured, rows))
 
     def with_more(self, means: Sequence[NoisyHistogram], measured: Iterable[Measurement], rows: float) -> MergedModel:
         """Return the model of one-way marginals that were made more exact after the measurements in `measured`.
@@ -69,10 +70,6 @@ class MergedModel:
         Values stay merged only for attributes in these marginals. Others gain nothing from merging.
         """
         return self.of_alone(means, self.merging.only({a for one in measured for a in one.of}), rows)
-
-    def with_model(self, model: Model) -> MergedModel:
-        """Return the same one-way marginals and groups with another model, fitted to more measurements."""
-        return attrs.evolve(self, model=model)
 
     @functools.cached_property
     def potentials(self) -> list[Floats]:
@@ -86,10 +83,6 @@ class MergedModel:
             shares = np.maximum(counts, _NONE * self.model.rows)
             found.append(self.model.potentials[a][groups] + np.log(shares / np.bincount(groups, shares)[groups]))
         return found
-
-
-def _independent(measured: Sequence[Measurement], rows: float) -> Model:
-    return fit(JunctionTree.of([len(one.counts) for one in measured], [one.of for one in measured]), measured, rows)
 
 
 def _of_groups(a: int, likely: Floats, merging: Merging, noise: float) -> Measurement:

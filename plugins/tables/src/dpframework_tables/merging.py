@@ -79,7 +79,16 @@ class Merging:
         >>> merging.groups[0].tolist()
         [0, 2, 1, 2, 2, 2]
         """
-        return cls([_groups_of(own, deviation) for own, deviation in zip(counts, deviations, strict=True)])
+        groups = []
+        for own, deviation in zip(counts, deviations, strict=True):
+            frequent = own > _RARE * deviation
+            frequent[int(np.argmax(own))] = True
+            left = int(frequent.sum()) + 1
+            if _SMALLER * left > len(own) or own[~frequent].mean() > _OF_GROUP * deviation:
+                groups.append(np.arange(len(own)))
+            else:
+                groups.append(np.where(frequent, np.cumsum(frequent) - 1, left - 1))
+        return cls(groups)
 
     @classmethod
     def of_flat(cls, flat: ArrayLike, sizes: Sequence[int]) -> Merging:
@@ -121,13 +130,3 @@ class Merging:
                 order, starts = known
                 counts = np.add.reduceat(counts.take(order, axis=axis), starts, axis=axis)
         return counts
-
-
-def _groups_of(counts: NDArray[np.float64], deviation: float) -> Codes:
-    """Return the group of each value of an attribute."""
-    frequent = counts > _RARE * deviation
-    frequent[int(np.argmax(counts))] = True
-    left = int(frequent.sum()) + 1
-    if _SMALLER * left > len(counts) or counts[~frequent].mean() > _OF_GROUP * deviation:
-        return np.arange(len(counts))
-    return np.where(frequent, np.cumsum(frequent) - 1, left - 1)

@@ -143,9 +143,9 @@ class TableMethod:
         if self.name == "adaptive":
             return {**nodes, BLOCK: self.budget.block(BLOCK, distances, marginal, 1 - share)}
         cost = (1 - share) / (times + self.given_back)
-        choose, measure = self._shares(cost)
+        choose = cost * (TREE_CHOOSE if self.name == "tree" else ROUNDS_CHOOSE)
         chosen = step(CHOOSE, distances, self.budget.selector(choose), uses=list(nodes))
-        measured = step(MEASURE, marginal, self.budget.counter(measure), uses=[CHOOSE])
+        measured = step(MEASURE, marginal, self.budget.counter(cost - choose), uses=[CHOOSE])
         stages = self._stages(sequential(chosen, measured), self.stages, cost)
         return {**nodes, **stages}
 
@@ -181,11 +181,6 @@ class TableMethod:
     @property
     def _alone(self) -> OneWayMarginals:
         return OneWayMarginals(self.among, self.budget.zcdp, self.rows)
-
-    def _shares(self, cost: Fraction) -> tuple[Fraction, Fraction]:
-        """Return how a round's share of the budget is split between its selection and its measurement."""
-        choose = cost * (TREE_CHOOSE if self.name == "tree" else ROUNDS_CHOOSE)
-        return choose, cost - choose
 
     def mine(self, table: PrivateTable) -> MergedModel:
         """Make the releases, and fit the model."""
@@ -246,7 +241,7 @@ class TableMethod:
 
         after = self._in_stages(table, first, one_round)
         if after is first:
-            return first.with_model(now)
+            return attrs.evolve(first, model=now)
         return self._fit_again(after, now.measured[len(self.among) :])
 
     def _adaptive(self, table: PrivateTable, first: MergedModel) -> MergedModel:
@@ -263,7 +258,7 @@ class TableMethod:
             model = self._round(table, asks, first, model, most, TURNS if last else FEW_TURNS)
             if not model.measured[-1].is_more_than_noise:
                 cost *= 4 if self.budget.zcdp else 2
-        return first.with_model(model)
+        return attrs.evolve(first, model=model)
 
     def _round(
         self, table: PrivateTable, asks: InPlan | InBlock, first: MergedModel, model: Model, most: float, turns: int
@@ -271,7 +266,10 @@ class TableMethod:
         """Select and measure the marginal that the model describes worst, and fit the model to it too."""
         known, sizes = [one.of for one in model.measured], model.tree.sizes
         noise = round(self.budget.size_of_noise(asks.calibration.variance))
-        drawn, total = self._draw(table, model), round(model.rows)
+        total = round(model.rows)
+        # Rows of the model stand for its marginals that no clique holds. They have the smallest integer type.
+        drawn = sample_rows(model, min(total, MOST_DRAWN), int(table.public_random().integers(2**63)))
+        drawn = drawn.astype(np.min_scalar_type(max(self.sizes) - 1))
         possible = tuple(room_for(sizes, self.sets, known, model.tree, most))
         one = self._positions(asks.choose(drawn=drawn, rows_meant=total, possible=possible, noise=noise))
         new = self._measure(asks, one, _expect(model, one, drawn), model)
@@ -283,7 +281,7 @@ class TableMethod:
         """Return the model, fitted to one-way marginals and to marginals of several attributes."""
         measured = [*alone.model.measured, *several]
         tree = JunctionTree.of(alone.merging.sizes, [one.of for one in measured])
-        return alone.with_model(fit(tree, measured, self._count(alone.alone, several), alone.model))
+        return attrs.evolve(alone, model=fit(tree, measured, self._count(alone.alone, several), alone.model))
 
     def _count(self, alone: Sequence[NoisyHistogram], several: Sequence[Measurement]) -> float:
         """Return the number of rows, estimated from all measurements.
@@ -293,12 +291,6 @@ class TableMethod:
         """
         sums = [Noisy(float(one.counts.sum()), one.variance * one.counts.size) for one in several]
         return number_of_rows([self._alone.total(alone), *sums], self.rows, self.most_rows, self.about_rows)
-
-    def _draw(self, table: PrivateTable, model: Model) -> NDArray[Any]:
-        """Return rows drawn from the model, about as many as there are, in the smallest integer type."""
-        number = min(round(model.rows), MOST_DRAWN)
-        found = sample_rows(model, number, int(table.public_random().integers(2**63)))
-        return found.astype(np.min_scalar_type(max(self.sizes) - 1))
 
     def _positions(self, names: Sequence[str]) -> Set:
         place = {a.name: k for k, a in enumerate(self.among)}

@@ -130,7 +130,6 @@ class SyntheticTable(Miner):
     singles_share: Fraction | None = attrs.field(
         default=None, converter=attrs.converters.optional(share_of_budget), kw_only=True
     )
-
     miners: Forms = attrs.field(default=None, converter=mined_forms, kw_only=True)
     unit_rows: int = attrs.field(default=1, validator=whole_number(), kw_only=True)
     relation: Relation = attrs.field(default=Relation.ADD_OR_REMOVE_ONE, converter=_relation, kw_only=True)
@@ -182,10 +181,19 @@ class SyntheticTable(Miner):
             raise InputError("no attribute has two values or more; there is nothing to count")
         budget = TableBudget(self.epsilon or self.rho or Fraction(0), self.rho is not None)
         about = next((n for n in (schema.rows, schema.about_rows, schema.max_rows) if n is not None), None)
-        return ChoiceFacts(among, budget, about, self._plan_of_noise(schema), schema.rows)
+        # A plan without releases, with the unit and the relation that noise is predicted for.
+        unit, public = PrivacyUnit(rows=self.unit_rows), PublicFacts.of(schema)
+        plan = Plan(post("rows", []), self.relation, public, Budget(1), schema, unit=unit)
+        return ChoiceFacts(among, budget, about, plan, schema.rows)
 
     def method_on(self, schema: Schema) -> TableMethod:
-        """Return the method, with its parameters, for a schema."""
+        """Return the method, with its parameters, for a schema.
+
+        Raises
+        ------
+        InputError
+            If the model has more cells than `max_cells`, or no pair has room in it.
+        """
         facts = self.facts(schema)
         name = facts.method() if self.method == "auto" else self.method
         share = facts.share_before(name) if self.singles_share is None else self.singles_share
@@ -194,34 +202,25 @@ class SyntheticTable(Miner):
         of, limits = (facts.among, facts.budget), (schema.rows, schema.max_rows, schema.about_rows)
         back = facts.given_back() if name == "rounds" and self.rounds is None else 0
         found = TableMethod(name, *of, share, rounds, order, self.max_cells, cells, *limits, back)
-        self._require_room(found)
-        return found
-
-    def _require_room(self, method: TableMethod) -> None:
-        """Refuse a model that has more cells than `max_cells`, or a method for which no pair has room."""
-        alone, sizes = sum(method.sizes), sorted(method.sizes)
+        alone, sizes = sum(found.sizes), sorted(found.sizes)
         if alone > self.max_cells:
             raise InputError(
                 f"all attributes together have {alone:,} values, more than max_cells = {self.max_cells:,}; "
                 "raise max_cells, leave out attributes, or cut them into fewer values"
             )
-        if self.method not in ("auto", "independent") and len(sizes) > 1 and not method.sets:
+        if self.method not in ("auto", "independent") and len(sizes) > 1 and not found.sets:
             raise InputError(
                 f"with method '{self.method}', no marginal of two attributes fits into max_cells = {self.max_cells:,}, "
                 f"since the smallest has {sizes[0] * sizes[1]:,} cells; raise max_cells, or take fewer rounds or "
                 "method 'independent'"
             )
+        return found
 
     def run_cost(self, part: PlannedPart) -> RunCost | None:
         """Return upper estimates of time and memory, from what is counted, fitted and drawn."""
         if part.schema is None:
             return None
         return cost_of(self.method_on(part.schema), part.size.largest, self.rows)
-
-    def _plan_of_noise(self, schema: Schema) -> Plan:
-        """Return a plan without releases, with the unit and the relation that noise is predicted for."""
-        unit = PrivacyUnit(rows=self.unit_rows)
-        return Plan(post("rows", []), self.relation, PublicFacts.of(schema), Budget(1), schema, unit=unit)
 
     def plan(self, schema: Schema) -> Node:
         """Plan the one-way marginals, then selections and measurements in turn."""

@@ -349,8 +349,7 @@ class _Walk:
 
     def turn(self) -> float:
         """Fit each set once, along the tree and back, and return how many rows moved in all tables together."""
-        off, ahead = 0.0, [(0, iter(self.children[0]))]
-        off += self._fit_clique(0)
+        off, ahead = self._fit_clique(0), [(0, iter(self.children[0]))]
         while ahead:
             k, left = ahead[-1]
             child = next(left, None)
@@ -365,28 +364,28 @@ class _Walk:
         return off
 
     def _fit_clique(self, k: int) -> float:
-        off = 0.0
-        for place, home in enumerate(self.homes):
-            if home == k:
-                off += self._fit_set(place, k)
-        return off
+        """Fit each set that has its home in a clique, and return how many rows moved in the sets' tables.
 
-    def _fit_set(self, place: int, k: int) -> float:
-        """Solve m exp(d) + penalty (t + d) = y for each cell, by Wright's omega function, and add d to t."""
+        For each cell, m exp(d) + penalty (t + d) = y is solved by Wright's omega function, and d is added to t.
+        """
         from scipy.special import wrightomega
 
-        one, potential = self.measured[place], self.potentials[place]
-        table, penalty = self._sum(k, one.of), self.penalties[place]
-        log_table = np.log(np.maximum(table, 1e-250))
-        left = (self.wanted[place] - penalty * potential) / penalty
-        point = log_table - math.log(penalty) + left
-        omega = wrightomega(point)
-        moved = np.where(point > 0, np.log(penalty * np.maximum(omega, 1e-300)) - log_table, left - omega)
-        after = np.clip(potential + moved, -_STEEPEST, _STEEPEST)
-        factor = np.exp(after - potential)
-        self.potentials[place] = after
-        self.tables[k] *= factor.reshape(_shape_in_clique(self.tree, k, one.of))
-        return float(np.abs(table * (factor - 1)).sum())
+        off = 0.0
+        for place, (one, home) in enumerate(zip(self.measured, self.homes, strict=True)):
+            if home != k:
+                continue
+            potential, penalty, table = self.potentials[place], self.penalties[place], self._sum(k, one.of)
+            log_table = np.log(np.maximum(table, 1e-250))
+            left = (self.wanted[place] - penalty * potential) / penalty
+            point = log_table - math.log(penalty) + left
+            omega = wrightomega(point)
+            moved = np.where(point > 0, np.log(penalty * np.maximum(omega, 1e-300)) - log_table, left - omega)
+            after = np.clip(potential + moved, -_STEEPEST, _STEEPEST)
+            factor = np.exp(after - potential)
+            self.potentials[place] = after
+            self.tables[k] *= factor.reshape(_shape_in_clique(self.tree, k, one.of))
+            off += float(np.abs(table * (factor - 1)).sum())
+        return off
 
     def _tell(self, separator: int, sender: int, receiver: int) -> None:
         """Pass the counts of the clique `sender` to its neighbour, over the separator between the two."""

@@ -150,18 +150,18 @@ class ModelDistances(CandidateScores):
         sizes = _merging(self.of, inputs).sizes
         shapes = [tuple(sizes[a] for a in one) for one in self.sets]
         ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
-        expected, noise = self._expect(inputs, sizes), int(inputs.get("noise", 0))
+        expected: _Independent | _Drawn
+        if "drawn" in inputs:
+            expected = _Drawn(np.asarray(inputs["drawn"]), int(inputs["rows_meant"]))
+        else:
+            flat = np.asarray(inputs["marginals"], dtype=np.float64)
+            expected = _Independent(np.split(flat, np.cumsum(sizes)[:-1]))
+        noise = int(inputs.get("noise", 0))
         found = np.zeros(len(inputs["possible"]), dtype=np.int64)
         for place, k in enumerate(inputs["possible"]):
             own = counts[ends[k] : ends[k + 1]]
             found[place] = _off(own, expected.of(self.sets[k], shapes[k])).sum() - noise * len(own)
         return found
-
-    def _expect(self, inputs: Mapping[str, Any], sizes: Sequence[int]) -> _Independent | _Drawn:
-        if "drawn" in inputs:
-            return _Drawn(np.asarray(inputs["drawn"]), int(inputs["rows_meant"]))
-        flat = np.asarray(inputs["marginals"], dtype=np.float64)
-        return _Independent(np.split(flat, np.cumsum(sizes)[:-1]))
 
 
 def _merging(of: Sequence[Attribute], inputs: Mapping[str, Any]) -> Merging:

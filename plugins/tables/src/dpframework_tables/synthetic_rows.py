@@ -135,7 +135,8 @@ class SyntheticRows(DrawableResult):
             raise InputError(f"merged has no group for each value of '{wrong[0]}'; give each a group, or leave it out")
         sets = [tuple(places[name] for name in one.names) for one in self.measured]
         for of, one in zip(sets, self.measured, strict=True):
-            shape = tuple((self._sizes if len(of) == 1 else self._merging.sizes)[a] for a in of)
+            sizes = [a.size for a in self.schema] if len(of) == 1 else self._merging.sizes
+            shape = tuple(sizes[a] for a in of)
             if list(of) != sorted(set(of)) or not of or shape not in {one.counts.shape} & {one.potential.shape}:
                 raise InputError(f"the marginal of {' by '.join(one.names)} does not have a number for each cell")
             if not (np.isfinite(one.counts).all() and np.isfinite(one.potential).all() and one.variance >= 0):
@@ -146,10 +147,6 @@ class SyntheticRows(DrawableResult):
     @functools.cached_property
     def _merging(self) -> Merging:
         return Merging([self.merged.get(a.name, np.arange(a.size)) for a in self.schema])
-
-    @property
-    def _sizes(self) -> tuple[int, ...]:
-        return tuple(a.size for a in self.schema)
 
     @functools.cached_property
     def model(self) -> Model:
