@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from dpframework_trees.additive import Design, DPAdditive
 from dpframework_trees.additive.bins import cumulative_shares, even_cells, merge, merge_by_counts, most_bins
-from dpframework_trees.additive.estimator import DPAdditiveClassifier
+from dpframework_trees.additive.estimators import DPAdditiveClassifier
 from dpframework_trees.additive.miner import AdditiveFit, Variant
 from dpframework_trees.additive.model import AdditiveModel
 from dpframework_trees.additive.term_drawing import draw_term, draw_terms

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 from dpframework_trees.additive import AdditiveRegression, Design, DPAdditiveRegression, ObjectivePerturbation
 from dpframework_trees.additive.design import MOST_WHOLE
+from dpframework_trees.additive.estimators import DPAdditiveRegressor
 from dpframework_trees.additive.fit_rows import NumberRows, relative_positions
 from dpframework_trees.additive.fitting import Loss, Rows
 from dpframework_trees.additive.minimiser_refinement import refine
 from dpframework_trees.additive.perturbation import draw_noise, tune_for
 from dpframework_trees.additive.regression import RegressionFit, mean_position
-from dpframework_trees.additive.regressor import DPAdditiveRegressor
 from dpframework_trees.additive.residuals import EDGES, SIDE, NoisyResiduals, ResidualCounts
 from dpframework_trees.estimator_inputs import PrivacyWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks

@@ -1,10 +1,12 @@
-from .additive.estimator import DPAdditiveClassifier as DPAdditiveClassifier
+from .additive.estimators import (
+    DPAdditiveClassifier as DPAdditiveClassifier,
+    DPAdditiveRegressor as DPAdditiveRegressor,
+)
 from .additive.miner import DPAdditive as DPAdditive
 from .additive.model import AdditiveModel as AdditiveModel
 from .additive.perturbation import ObjectivePerturbation as ObjectivePerturbation
 from .additive.regression import DPAdditiveRegression as DPAdditiveRegression
 from .additive.regression_model import AdditiveRegression as AdditiveRegression
-from .additive.regressor import DPAdditiveRegressor as DPAdditiveRegressor
 from .default_classifier_miner import DPClassifierMiner as DPClassifierMiner
 from .default_estimator import DPClassifier as DPClassifier
 from .dptree import DPTree as DPTree
