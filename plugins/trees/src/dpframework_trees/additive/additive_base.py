@@ -6,12 +6,12 @@ import abc
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dpframework.facts import Schema
+from dpframework.facts import InputError, Schema
 from dpframework.results import DrawableResult, TextTable, axes_or_new, without_math
 from dpframework.tables import NewRows
 from dpframework_trees.additive.design import Reals
 from dpframework_trees.additive.term_drawing import BAND, FIGURE, draw_term, draw_terms
-from dpframework_trees.additive.terms import Term, term_named
+from dpframework_trees.additive.terms import Term
 
 if TYPE_CHECKING:
     import polars as pl
@@ -68,7 +68,10 @@ class AdditiveSum(DrawableResult):
         InputError
             If the model has no function of that name.
         """
-        return term_named(self.shown_terms, name)
+        found = {term.attribute.name: term for term in self.shown_terms}
+        if name not in found:
+            raise InputError(f"attribute '{name}' is not in the model; it has {', '.join(found)}")
+        return found[name]
 
     def contributions(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
         """Return each attribute's part of each row's sum, shape (rows, attributes), or (rows, attributes, outputs).

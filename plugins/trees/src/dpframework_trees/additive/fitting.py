@@ -149,15 +149,12 @@ def of_cells(design: Design, coefficients: Reals) -> Reals:
     return np.ascontiguousarray(design.of_cells.T @ coefficients + design.offsets)
 
 
-def _largest_score(design: Design, coefficients: Reals) -> float:
-    """Return a bound on the absolute score of any row, and on all partial sums of it."""
-    of_each = (np.abs(design.of_cells.T @ coefficients) + np.abs(design.offsets)).max(axis=1)
-    return float(np.maximum.reduceat(of_each, design.first_cells).sum()) * (1 + 2.0**-40)
-
-
 def lattice_step(loss: Loss, coefficients: Reals) -> float:
     """Return the step of the lattice for coefficients, a power of two, on which any score is at most 2**50 steps."""
-    largest = _largest_score(loss.tuned.design, coefficients)
+    design = loss.tuned.design
+    of_each = (np.abs(design.of_cells.T @ coefficients) + np.abs(design.offsets)).max(axis=1)
+    # A bound on the absolute score of any row, and on all partial sums of it.
+    largest = float(np.maximum.reduceat(of_each, design.first_cells).sum()) * (1 + 2.0**-40)
     return 2.0 ** (math.ceil(math.log2(max(largest, 2.0**-10))) - 50)
 
 

@@ -32,7 +32,7 @@ from dpframework_trees.additive.fit_rows import NumberRows, numeric_target
 from dpframework_trees.additive.miner import AdditiveFit
 from dpframework_trees.additive.regression_model import AdditiveRegression
 from dpframework_trees.additive.residuals import NoisyResiduals, ResidualCounts
-from dpframework_trees.additive.terms import Term, centred_terms
+from dpframework_trees.additive.terms import centred_terms
 from dpframework_trees.additive.witnesses import SCHEMA, row_of_other_outcome, witness_of_added
 from dpframework_trees.parameters import ModelMiner, other_attributes
 from dpframework_trees.tree_estimates import noise_variance
@@ -104,7 +104,8 @@ class DPAdditiveRegression(ModelMiner):
         tuned, coefficients, _ = fit.release_fit(table, rows, self._of_fit)
         intercept, terms = centred_terms(tuned, coefficients, np.ones(1), fit.given)
         whole = float(intercept[0]) + fit.centre / FINE
-        counts = table.release(RESIDUALS, added=_of_codes(whole, terms))
+        of_codes = [float(term.values[cell, 0]) for term in terms for cell in term.bins]
+        counts = table.release(RESIDUALS, added=[*of_codes, whole])
         deviation = math.sqrt(noise_variance(table.calibration(RESIDUALS)))
         residuals = NoisyResiduals(np.asarray(counts, dtype=np.float64), deviation)
         mean = fit.number.lower + (fit.number.upper - fit.number.lower) * place
@@ -179,11 +180,6 @@ class RegressionFit(AdditiveFit):
     def query(self) -> NumberRows:
         """The query for the rows that are fitted."""
         return NumberRows(self.number, tuple(attribute.name for attribute in self.given))
-
-
-def _of_codes(intercept: float, terms: Collection[Term]) -> list[float]:
-    """Return what each code of each attribute adds to a score, then the intercept."""
-    return [*(float(term.values[cell, 0]) for term in terms for cell in term.bins), intercept]
 
 
 def _priced_row(row: Mapping[str, object] | None) -> Mapping[str, object] | None:

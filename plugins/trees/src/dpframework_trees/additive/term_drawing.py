@@ -47,7 +47,8 @@ def draw_term(term: Term, outputs: Sequence[str], axes: Any) -> None:
             axes.plot(places[rest], values[rest], "o", color=color, markersize=4, label=None if ordered else output)
     axes.axhline(0, color="grey", linewidth=0.8)
     every = -(-len(places) // _MOST)
-    axes.set_xticks(places[::every], [_short(label) for label in term.labels[::every]], rotation=45, ha="right")
+    short = (label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…" for label in term.labels[::every])
+    axes.set_xticks(places[::every], [_plain(label) for label in short], rotation=45, ha="right")
     axes.tick_params(labelsize=8)
     axes.set_title(_plain(term.attribute.name), fontsize=10)
 
@@ -76,10 +77,6 @@ def draw_terms(terms: Sequence[Term], outputs: Sequence[str], title: str, axes: 
         inner.set_ylim(low - room, high + room)
         if place == 0 and len(outputs) > 1:
             inner.legend(fontsize=7)
-
-
-def _short(label: str) -> str:
-    return _plain(label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…")
 
 
 def _plain(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Self, final
 import attrs
 import numpy as np
 
-from dpframework.facts import Attribute, InputError, Numeric, attribute_from_dict
+from dpframework.facts import Attribute, Numeric, attribute_from_dict
 from dpframework.tables import NewRows
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import Reals
@@ -118,20 +118,6 @@ def parts_by_function(terms: Sequence[Term], given: NewRows) -> list[Reals]:
         if term.attribute.name in given.unknown:
             values[given.unknown[term.attribute.name]] = 0
     return found
-
-
-def term_named(terms: Sequence[Term], name: str) -> Term:
-    """Return the function with a name, which is an attribute's name or, with a tree, "the tree's part".
-
-    Raises
-    ------
-    InputError
-        If the model has no function of that name.
-    """
-    found = {term.attribute.name: term for term in terms}
-    if name not in found:
-        raise InputError(f"attribute '{name}' is not in the model; it has {', '.join(found)}")
-    return found[name]
 
 
 def round_for_result(values: Reals) -> Any:
