@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dpframework_trees.splits import Multiway
 from dpframework_trees.tree import DecisionTree, Inner, Leaf, nodes_of
-from dpframework_trees.tree_drawing import LEAST_FONT, MOST_FONT, draw_tree
+from dpframework_trees.tree_displays import LEAST_FONT, MOST_FONT, draw_tree
 from drawn import Axes
 
 import dpframework as dpf

@@ -6,7 +6,7 @@ by 2**depth leaves. A test on a missing value does not hold, so every row falls 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import attrs
 import numpy as np
@@ -75,26 +75,13 @@ class CompleteTree:
         read, places = np.unique(chosen.attributes[chosen.owner[self.tests]], return_inverse=True)
         names = [chosen.schema.attributes[k].name for k in read]
         codes, below = chosen.codes[self.tests], chosen.kinds[self.tests] == BELOW
-        found = [_leaves(tile, names, places, codes, below, self.depth) for tile in block.tiles()]
+        found = []
+        # Node k tests whether the code of attribute names[places[k]] equals codes[k], or with below[k] is at most that.
+        for tile in block.tiles():
+            node, rows = np.zeros(tile.rows, dtype=np.int64), np.arange(tile.rows)
+            columns = np.stack([tile.codes(name) for name in names])
+            for _ in range(self.depth):
+                values, code = columns[places[node], rows], codes[node]
+                node = 2 * node + 2 - np.where(below[node], values <= code, values == code)
+            found.append(node - len(self.tests))
         return np.concatenate(found)
-
-
-def _leaves(
-    block: Block,
-    names: Sequence[str],
-    places: NDArray[np.int64],
-    codes: NDArray[np.int64],
-    below: NDArray[np.bool_],
-    depth: int,
-) -> NDArray[np.int64]:
-    """Return the position of each row's leaf, shape (rows,).
-
-    Node k tests the code of attribute `names[places[k]]`: whether it equals codes[k] or, where below[k], whether it is
-    at most codes[k].
-    """
-    node, rows = np.zeros(block.rows, dtype=np.int64), np.arange(block.rows)
-    columns = np.stack([block.codes(name) for name in names])
-    for _ in range(depth):
-        values, code = columns[places[node], rows], codes[node]
-        node = 2 * node + 2 - np.where(below[node], values <= code, values == code)
-    return np.asarray(node - (2**depth - 1))

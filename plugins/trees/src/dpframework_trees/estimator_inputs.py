@@ -55,7 +55,9 @@ class Outcomes:
             cells = series.to_list() if series.dtype in (nw.Boolean, nw.Object) else series.to_native()
             return cls(cells, np.asarray(series.head(0).to_native()).dtype)
         if isinstance(y, Sequence) and not isinstance(y, str | bytes):
-            return cls([_only(cell) for cell in y], None)
+            # A row may be written as a list of its only cell.
+            cells = [cell[0] if isinstance(cell, list | tuple) and len(cell) == 1 else cell for cell in y]
+            return cls(cells, None)
         with silenced(streams=True):
             given = np.asarray(y)
         array = np.asarray(column_or_1d(given, warn=True))  # a warning is about y's shape, which is public
@@ -75,11 +77,6 @@ class Outcomes:
     def typed(self) -> Outcomes:
         """The same outcomes with the type of `array`, for a fit that is not private."""
         return attrs.evolve(self, dtype=self.array.dtype)
-
-
-def _only(cell: Any) -> Any:
-    """Return the only cell of a row that is written as a list, and any other cell as it is."""
-    return cell[0] if isinstance(cell, list | tuple) and len(cell) == 1 else cell
 
 
 def keep_cells(column: Any) -> Any:
@@ -138,8 +135,18 @@ class InputColumns:
             return known, target
         if self.schema is not None:
             _warn("the schema has no attribute for the class; its values come from y, so this fit is not private", 4)
-        name = _free_name(CLASS, known.names)
-        return _with_class(known, name, outcomes.array), name
+        name, classes = _free_name(CLASS, known.names), outcomes.array
+        if classes.dtype.kind in "fc":  # Only numbers can be continuous, and sorting texts to find out is slow.
+            with silenced():  # scikit-learn may warn that there are many classes.
+                check_classification_targets(classes)
+        if any(value is None or value != value for value in classes.tolist()):
+            raise InputError("y has missing values; every row needs a class")
+        values = np.unique(classes)
+        if len(values) < 2:
+            raise InputError("y has 1 class; a classifier needs two or more")
+        of_class = Categorical(name, values=[str(value) for value in values.tolist()])
+        inferred = tuple(dict.fromkeys((*known.inferred, "classes: observed")))
+        return attrs.evolve(known, attributes=(*known.attributes, of_class), inferred=inferred), name
 
     def with_number(self, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
         """Return a schema of the columns, in their order, with the predicted number last, and that number's name.
@@ -241,20 +248,6 @@ def _free_name(name: str, taken: Any) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
-    """Add a class attribute whose values are the observed classes."""
-    if classes.dtype.kind in "fc":  # Only numbers can be continuous, and sorting texts to find out is slow.
-        with silenced():  # scikit-learn may warn that there are many classes.
-            check_classification_targets(classes)
-    if any(value is None or value != value for value in classes.tolist()):
-        raise InputError("y has missing values; every row needs a class")
-    if len(np.unique(classes)) < 2:
-        raise InputError("y has 1 class; a classifier needs two or more")
-    target = Categorical(name, values=[str(value) for value in np.unique(classes).tolist()])
-    inferred = tuple(dict.fromkeys((*schema.inferred, "classes: observed")))
-    return attrs.evolve(schema, attributes=(*schema.attributes, target), inferred=inferred)
 
 
 def class_cells(target: Attribute, outcomes: Outcomes) -> tuple[Any, np.dtype[Any]]:

@@ -327,7 +327,8 @@ class _ID3OnSchema:
         table, region = node.table, node.region
         del node.table  # so that its memory is freed once the rows are divided
         usable = node.candidates.possible(region)
-        ends = level == self.depth or not self._splittable(usable, region)
+        splittable = len(usable) or (self.miner.numeric == "density" and self._open(region))
+        ends = level == self.depth or not splittable
         if self.stops:
             (count,) = yield [(table, "count", {})]
             counted = float(count)
@@ -342,16 +343,15 @@ class _ID3OnSchema:
         parts = zip(table.partition(cut_of(split)), region.children(split), strict=True)
         node.children = [_GrowingNode(part, inner, left) for part, inner in parts]
 
-    def _splittable(self, usable: Candidates, region: Region) -> bool:
-        return bool(len(usable)) or (self.miner.numeric == "density" and bool(self._open(region)))
-
     def _open(self, region: Region) -> list[Numeric]:
         return [a for a in self.numerics if region.bounds[a.name][0] < region.bounds[a.name][1]]
 
     def split(self, table: PrivateTable, region: Region, usable: Candidates) -> Requests[Split]:
-        """Release a node's split."""
+        """Release a node's split, or noisy tables of all usable attributes, on which one split scores best."""
         if self.miner.selection == "noisy-counts":
-            return (yield from self._best_of_tables(table, usable))
+            counts = yield [(table, "split", {"attribute": a}) for a in usable.split_on]
+            tables = {a.name: np.maximum(one, 0) for a, one in zip(usable.split_on, counts, strict=True)}
+            return usable[int(np.argmax(table_scores(usable, tables, self.criterion)))]
         if self.points:
             usable = yield from self._with_points(table, region, usable)
         if len(usable) == 1:
@@ -371,12 +371,6 @@ class _ID3OnSchema:
         points = yield [(table, _point(a), inputs) for a, inputs in given.items()]
         released = {a.name: point for a, point in zip(given, points, strict=True)}
         return usable.with_thresholds(released) if self.miner.numeric == "density" else usable.with_one_cut(released)
-
-    def _best_of_tables(self, table: PrivateTable, usable: Candidates) -> Requests[Split]:
-        """Release a noisy table of each usable attribute, and return the split that scores best on these tables."""
-        released = yield [(table, "split", {"attribute": a}) for a in usable.split_on]
-        tables = {a.name: np.maximum(one, 0) for a, one in zip(usable.split_on, released, strict=True)}
-        return usable[int(np.argmax(table_scores(usable, tables, self.criterion)))]
 
 
 @attrs.define(eq=False)

@@ -126,12 +126,13 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             by_name, schema, out_of_domain=self.out_of_domain, unit=unit, key=key, source="X and y"
         )
         whom: dict[str, Any] = {"unit": unit.id, "rows_per_unit": unit.rows}
+        inferred = ["schema-inferred-from-data"] if schema.inferred else []  # The user has been warned of this.
         study = Study(
             schema,
             epsilon=self.epsilon,
             delta=self.delta,
             relation=self.relation,
-            allow=self._list_allowed(schema),
+            allow=[*inferred, *self._list_assumptions()],
             **whom,
         )
         study.add(STEP, self._miner(target))
@@ -235,10 +236,6 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     @abc.abstractmethod
     def _list_assumptions(self) -> tuple[str, ...]:
         """Return the assumptions of the chosen parameters. Choosing them accepts these assumptions."""
-
-    def _list_allowed(self, schema: Schema) -> list[str]:
-        inferred = ["schema-inferred-from-data"] if schema.inferred else []  # The user has been warned of this.
-        return [*inferred, *self._list_assumptions()]
 
     def _seed(self) -> int | None:
         if self.random_state is None:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from dpframework.facts import (
     And,
     Attribute,
-    Cases,
     Description,
     Equals,
     InputError,
@@ -233,7 +232,7 @@ class DecisionTree(DrawableResult):
 
     def draw(self, axes: Any) -> None:
         """Draw the tree that is shown, with the root on top, and each leaf with its class, probability and rows."""
-        from dpframework_trees.tree_drawing import draw_tree
+        from dpframework_trees.tree_displays import draw_tree
 
         draw_tree(self, axes)
 
@@ -309,11 +308,6 @@ def _depth(node: TreeNode) -> int:
     return 1 + max(map(_depth, node.children)) if isinstance(node, Inner) else 0
 
 
-def _cut(split: Split, schema: Schema) -> Attribute | Cases:
-    cut = cut_of(split)
-    return schema[cut] if isinstance(cut, str) else cut
-
-
 def _length(rows: Any) -> int:
     return rows.rows if isinstance(rows, Table) else len(rows)
 
@@ -331,7 +325,8 @@ def _route(
     if isinstance(node, Leaf):
         found[index] = of_node(node)
         return
-    cells = cells_of(_cut(node.split, block.schema), block)
+    cut = cut_of(node.split)
+    cells = cells_of(block.schema[cut] if isinstance(cut, str) else cut, block)
     if node.split.attribute in unknown:
         ends = unknown[node.split.attribute][index]
         found[index[ends]] = of_node(node)

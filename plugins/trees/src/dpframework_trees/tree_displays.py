@@ -1,4 +1,4 @@
-"""Views of a tree: text, a table for notebooks, a dataframe, and Graphviz's DOT."""
+"""Views of a tree: text, a table for notebooks, a dataframe, Graphviz's DOT, and a drawing on matplotlib axes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from dpframework_trees.tree import DecisionTree
 
+MOST_FONT, LEAST_FONT = 9, 4  # the largest and the smallest size of text in a drawing, in points
 _BLANK = "\u00a0"  # a space that HTML keeps
 
 
@@ -89,3 +90,31 @@ def tree_dot(tree: DecisionTree) -> str:
 
 def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def draw_tree(tree: DecisionTree, axes: Any) -> None:
+    """Draw a tree on axes, with the root on top, and label each edge with the outcome of its test."""
+    axes.set_axis_off()
+    size = max(LEAST_FONT, min(MOST_FONT, 60 // max(tree.leaves, 1)))
+    used = 0
+
+    def place(node: TreeNode, level: int) -> float:
+        """Draw a node and its subtree, and return the node's horizontal position."""
+        nonlocal used
+        if isinstance(node, Leaf) or tree.schema is None:
+            at, used = float(used), used + 1
+            text = leaf_text(node, tree.target).replace(" (", "\n(").replace(" of about", "\nof about")
+        else:
+            below = [place(child, level + 1) for child in node.children]
+            at, text = sum(below) / len(below), str(node.split.attribute)
+            for x, label in zip(below, child_labels(node.split, tree.schema), strict=True):
+                axes.plot([at, x], [-level, -level - 1], color="grey", linewidth=0.8, zorder=1)
+                short = label.removeprefix(node.split.attribute).strip()
+                axes.text((at + x) / 2, -level - 0.5, short, ha="center", va="center", fontsize=size, color="C0")
+        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": "grey"}
+        axes.text(at, -level, text, ha="center", va="center", fontsize=size, bbox=box, zorder=2)
+        return at
+
+    place(tree.root, 0)
+    axes.set_xlim(-0.6, used - 0.4)
+    axes.set_ylim(-tree.depth - 0.4, 0.4)

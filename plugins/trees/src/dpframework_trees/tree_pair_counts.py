@@ -155,7 +155,8 @@ class SplitPairCounts:
 
         first, second = self.tests
         if self.depth == 1:
-            return np.array([self._log_weight(np.array([t]), scale) for t in range(first)])
+            trees = np.arange(first)[:, np.newaxis]
+            return np.array([self.terms(a)[0] / scale + log_sum(self.below(a, scale, 1).log_weights(1)) for a in trees])
         logs, weighing = np.zeros((first,) * 3), PairScale(self.pair_score.product, self.divisor, scale)
         weigh = self.pair_score.criterion.kernels.weigh_pairs
 
@@ -169,10 +170,6 @@ class SplitPairCounts:
     def classes(self) -> int:
         """The number of classes."""
         return int(self.cells.shape[1]) - sets_of_tests(self.tests[1], self.depth)
-
-    def _log_weight(self, first: Counts, scale: float) -> float:
-        constant, _ = self.terms(first)
-        return constant / scale + log_sum(self.below(first, scale, 1).log_weights(self.depth))
 
     def terms(self, first: Counts) -> tuple[float, float]:
         """Return c and k of a first tree (see the module)."""

@@ -211,16 +211,14 @@ class PairData(RowsByClass):
     def _whole(self, first: Tests, second: Tests) -> float:
         from dpframework_trees.kernels import count_common
 
-        of_first, of_second = (place_rows(b, t, self.rows)[len(t) :] for b, t in self._sides(first, second))
+        of_first = place_rows(self.first_bits, first, self.rows)[len(first) :]
+        of_second = place_rows(self.second_bits, second, self.rows)[len(second) :]
         counts = np.zeros((len(of_first), len(self.class_bits)), dtype=np.int64)
         joint = np.zeros((len(of_second), len(of_first)), dtype=np.int64)
         count_common(of_first, self.class_bits, counts)
         count_common(of_second, of_first, joint)
         together, sizes = self.pair_score, np.zeros(len(of_first), dtype=np.int64)
         return float(together.criterion.kernels.pair_score(counts, joint, sizes, together.product))
-
-    def _sides(self, first: Tests, second: Tests) -> tuple[tuple[Bits, Tests], tuple[Bits, Tests]]:
-        return (self.first_bits, first), (self.second_bits, second)
 
 
 @final

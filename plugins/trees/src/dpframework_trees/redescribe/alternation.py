@@ -142,7 +142,8 @@ class _Alternating(TreeRedescriptions):
                 parts.append(self.tree_plan(f"tree {i + 1}", tree))
                 if i:
                     counts = JointLeaves(2**self.max_depth, 2**self.max_depth, among=read)
-                    parts.append(step(f"leaves {i}", counts, DiscreteLaplace(counting), uses=self.tree_steps(i)))
+                    uses = [f"tree {k}" for k in (i, i + 1)]
+                    parts.append(step(f"leaves {i}", counts, DiscreteLaplace(counting), uses=uses))
                 target, view = self.leaves_attribute(i + 1), OTHER[view]
             scopes.append(sequential(*parts, name=start.scope))
         return sequential(*scopes)
@@ -159,10 +160,6 @@ class _Alternating(TreeRedescriptions):
     def tree_plan(self, name: str, tree: TreeOnView) -> Node:
         """Plan one tree."""
         raise NotImplementedError
-
-    def tree_steps(self, i: int) -> list[str]:
-        """Return the names of the steps or scopes that release the trees i and i + 1."""
-        return [f"tree {i}", f"tree {i + 1}"]
 
     def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:
         """Release one tree, and return it."""
