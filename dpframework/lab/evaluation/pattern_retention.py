@@ -205,8 +205,8 @@ def retention_of(patterns: Iterable[Pattern], original: Table, modified: Table) 
         raise InputError(f"attribute '{target}' differs between the two tables; patterns need tables of one schema")
     if not original.rows:
         raise InputError("the original table has no rows; there is nothing to retain")
-    counts = [_count_classes(found, table) for table in (original, modified)]
-    return Retention(found, original.schema[target].labels, *counts, original.rows)
+    before, after = (_count_classes(found, table) for table in (original, modified))
+    return Retention(found, original.schema[target].labels, before, after, original.rows)
 
 
 def _collect_patterns(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
