@@ -168,8 +168,8 @@ def count_once(block: Block, attributes: Sequence[Attribute], order: int, contai
         counts = count_subsets(block, [attribute.name for attribute in attributes], layout)
     counts.flags.writeable = False
     with _LOCK:
-        for other in [other for other in kept if containing is not None and other[2] not in (None, containing)]:
-            del kept[other]
+        for old in [old for old in kept if containing is not None and old[2] not in (None, containing)]:
+            del kept[old]
         kept[key] = counts
     return counts
 
