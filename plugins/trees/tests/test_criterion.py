@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_trees.criteria import CRITERIA, KnownRows
-from dpframework_trees.queries.criterion import CriterionScores
+from dpframework_trees.queries.score_query_bases import CriterionScores
 from hypothesis import given, strategies as st
 
 import dpframework as dpf

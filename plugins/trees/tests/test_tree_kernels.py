@@ -19,8 +19,7 @@ from dpframework_trees.kernels import (
     add_pairs,
     count_tests,
 )
-from dpframework_trees.kernels.bits import common, count_common
-from dpframework_trees.kernels.routes import route
+from dpframework_trees.kernels.row_sets import common, count_common, route
 from dpframework_trees.kernels.scores import pair_score
 from dpframework_trees.kernels.walks import UNDECIDED, _accepts
 from dpframework_trees.queries import splits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dpframework_trees.queries.whole_tree_base import CountedOrPacked
+from dpframework_trees.queries.score_query_bases import CountedOrPacked
 
 
 class Asked(CountedOrPacked):

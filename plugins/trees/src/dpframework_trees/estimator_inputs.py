@@ -262,7 +262,12 @@ def class_cells(target: Attribute, outcomes: Outcomes) -> tuple[Any, np.dtype[An
         If y is Boolean or numeric, and the schema's labels are not. This follows from y's type, which is public.
     """
     dtype = _dtype_of_labels(target) if outcomes.dtype is None else _dtype_in_labels(target, outcomes.dtype)
-    return _booleans_as_texts(outcomes.cells), dtype
+    cells = outcomes.cells
+    if isinstance(cells, np.ndarray) and cells.dtype.kind != "O":
+        cells = cells.astype(str) if cells.dtype.kind == "b" else cells
+    elif isinstance(cells, np.ndarray | list):
+        cells = [str(cell) if isinstance(cell, bool | np.bool_) else cell for cell in cells]
+    return cells, dtype
 
 
 def _dtype_of_labels(target: Attribute) -> np.dtype[Any]:
@@ -273,14 +278,6 @@ def _dtype_of_labels(target: Attribute) -> np.dtype[Any]:
     if not all(_is_number(label) for label in labels):
         return np.array(target.cells).dtype
     return np.dtype(np.int64 if all(float(label).is_integer() for label in labels) else np.float64)
-
-
-def _booleans_as_texts(cells: Any) -> Any:
-    if not isinstance(cells, np.ndarray | list):
-        return cells
-    if isinstance(cells, np.ndarray) and cells.dtype.kind != "O":
-        return cells.astype(str) if cells.dtype.kind == "b" else cells
-    return [str(cell) if isinstance(cell, bool | np.bool_) else cell for cell in cells]
 
 
 def _dtype_in_labels(target: Attribute, dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -15,12 +15,11 @@ Compiled code is kept on disk, and numba compiles a kernel again when its own fi
 of a kernel in another file that this kernel calls. After such a change, delete `__pycache__` here.
 """
 
-from dpframework_trees.kernels.bits import common, count_common
 from dpframework_trees.kernels.criterion_kernels import CriterionKernels, kernels_of
 from dpframework_trees.kernels.leaf_unions import Unions, grow_unions
 from dpframework_trees.kernels.logistic import add_curvature, add_residuals
 from dpframework_trees.kernels.pair_weights import PairMemory, PairScale
-from dpframework_trees.kernels.routes import route
+from dpframework_trees.kernels.row_sets import common, count_common, route
 from dpframework_trees.kernels.walks import (
     PairTarget,
     Routed,

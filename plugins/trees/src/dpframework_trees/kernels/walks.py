@@ -10,8 +10,7 @@ from numba import njit
 
 from dpframework.tables import popcount
 from dpframework_trees.kernels.array_types import Bits, Integers, Kinds
-from dpframework_trees.kernels.bits import common
-from dpframework_trees.kernels.routes import route
+from dpframework_trees.kernels.row_sets import common, route
 from dpframework_trees.kernels.scores import child_score, pair_score
 
 UNDECIDED = -1

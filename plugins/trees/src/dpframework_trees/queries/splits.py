@@ -18,7 +18,7 @@ from dpframework.formulas import plain_score
 from dpframework.queries import CandidateScores, CellCounts, Counting, PiecewiseScores, ReadsAmong
 from dpframework.tables import Block, Crosstab, JointCounts, counts_by_class
 from dpframework_trees.criteria import Criterion
-from dpframework_trees.queries.criterion import CriterionScores
+from dpframework_trees.queries.score_query_bases import CriterionScores
 from dpframework_trees.splits import BELOW, EQUALS, MULTIWAY, OFF_GRID, Candidates, Split
 
 FEW = 1 << 10  # the most candidates times classes that are scored without loading numba

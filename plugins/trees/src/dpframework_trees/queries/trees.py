@@ -17,9 +17,8 @@ from dpframework.facts import Attribute
 from dpframework.queries import CellCounts, Counting, ReadsAmong, RowSets, in_common
 from dpframework.tables import Block, Crosstab, JointCounts
 from dpframework_trees.complete_tree import CompleteTree
-from dpframework_trees.queries.criterion import CriterionScores
 from dpframework_trees.queries.literal_sets import sets_of
-from dpframework_trees.queries.whole_tree_base import CountedOrPacked
+from dpframework_trees.queries.score_query_bases import CountedOrPacked, CriterionScores
 from dpframework_trees.splits import BELOW, Candidates
 from dpframework_trees.tree_counts import TILE, TreeCounts, count_cells
 from dpframework_trees.tree_data import TreeData

@@ -16,8 +16,8 @@ from dpframework.formulas import Cells, ScoreClaims, absolute, cells, score_clai
 from dpframework.queries import CandidateScores, Counting, Norm, ReadsAmong, RowSets, Sensitivity, in_common
 from dpframework.tables import Block, JointCounts
 from dpframework_trees.queries.literal_sets import sets_of
+from dpframework_trees.queries.score_query_bases import CountedOrPacked
 from dpframework_trees.queries.trees import all_of, pack, pack_classes
-from dpframework_trees.queries.whole_tree_base import CountedOrPacked
 from dpframework_trees.splits import Candidates, Split, names_in
 from dpframework_trees.tree_counts import TILE
 from dpframework_trees.tree_pair_counts import SplitPairCounts, sets_of_tests

@@ -288,7 +288,12 @@ class MatchedTrees(Miner):
         views = [
             (unions, np.array(_unions(size))) for unions, size in zip((left, right), cells.counts.shape, strict=True)
         ]
-        short = [cells.shortest(masks, _literals(side, masks), axis) for axis, (side, masks) in enumerate(views)]
+        short = []
+        for axis, (side, every) in enumerate(views):
+            written = [side.description(mask) for mask in every]
+            # A union that says nothing is longer than any other.
+            literals = [math.inf if one is None else sum(1 for _ in one.literals()) for one in written]
+            short.append(cells.shortest(every, literals, axis))
         pairs = list(dict.fromkeys(itertools.product(*short)))
         masks = [view[1][[pair[axis] for pair in pairs]] for axis, view in enumerate(views)]
         wanted, found = self._constraints(), []
@@ -344,12 +349,6 @@ def _trees(tests: Mapping[View, Candidates], root: Match, below: list[Match]) ->
         view: CompleteTree(tests[view], np.array([tests[view].position(test) for test in side]))
         for view, side in ((View.LEFT, left), (View.RIGHT, right))
     }
-
-
-def _literals(unions: LeafUnions, masks: NDArray[np.bool_]) -> list[float]:
-    """Return the number of literals in each union's description. It is infinite for a union that says nothing."""
-    written = [unions.description(mask) for mask in masks]
-    return [math.inf if one is None else sum(1 for _ in one.literals()) for one in written]
 
 
 def _unions(leaves: int) -> list[NDArray[np.bool_]]:

@@ -1,4 +1,4 @@
-"""The base class of queries that score candidates by a criterion."""
+"""The base classes of queries that score candidates by a criterion, and of queries that score whole trees."""
 
 from __future__ import annotations
 
@@ -49,3 +49,20 @@ class CriterionScores(ReadsAmong):
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
         """Return the sensitivity for a group of `rows` rows, which may be in several children or leaves."""
         return self.criterion.for_group(self.rows.bound, rows, self.target.size, exact=self.rows.exact)
+
+
+class CountedOrPacked:
+    """A query that adds up counts if `gives_counts`, and else gathers a bit for each row and test."""
+
+    __slots__ = ()
+    gives_counts: bool
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the query gathers rows: one bit for each row and test, unless it answers with counts."""
+        return not self.gives_counts
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether cross tables are enough to answer."""
+        return self.gives_counts
