@@ -59,6 +59,11 @@ def sets_of_tests(tests: int, depth: int) -> int:
     return 1 + (tests if depth == 1 else tests * (tests + 1) // 2)
 
 
+def place_of_pair(tests: int, low: Counts, high: Counts) -> Counts:
+    """Return the positions of pairs of tests low <= high among all such pairs, ordered by low and then by high."""
+    return np.asarray(low * tests - low * (low - 1) // 2 + high - low)
+
+
 def pair_work(first: int, second: int, depth: int) -> int:
     """Return how many times a test (for two levels, a pair of tests) of the second view is looked at.
 
@@ -219,8 +224,7 @@ def _sets_of_leaves(trees: Counts, tests: int) -> Counts:
     t, u, v = (trees[..., node] for node in range(3))
 
     def of(one: Counts, other: Counts) -> Counts:
-        low, high = np.minimum(one, other), np.maximum(one, other)
-        return np.asarray(low * tests - low * (low - 1) // 2 + high - low)
+        return place_of_pair(tests, np.minimum(one, other), np.maximum(one, other))
 
     everyone = np.full(t.shape, tests * (tests + 1) // 2)
     return np.stack([of(t, u), of(t, t), of(v, v), of(t, v), everyone], axis=-1)

@@ -20,7 +20,7 @@ from dpframework_trees.queries.score_query_bases import CountedOrPacked
 from dpframework_trees.queries.trees import all_of, pack, pack_classes
 from dpframework_trees.splits import Candidates, Split, names_in
 from dpframework_trees.tree_counts import TILE
-from dpframework_trees.tree_pair_counts import SplitPairCounts, sets_of_tests
+from dpframework_trees.tree_pair_counts import SplitPairCounts, place_of_pair, sets_of_tests
 from dpframework_trees.tree_pairs import PairData, PairScore, some_pairs
 
 BITS_AT_ONCE = 1 << 28  # the most bits that the sets of a view take at once, which are 32 MiB
@@ -211,7 +211,7 @@ class TreePairScores(CountedOrPacked, ReadsAmong):
         sides = []
         for tests in (self.first, self.second):
             number = len(tests)
-            order, place = (1, lambda t: t) if self.depth == 1 else (2, functools.partial(_place, number))
+            order, place = (1, lambda t: t) if self.depth == 1 else (2, functools.partial(place_of_pair, number))
             sides.append([*sets_of(tests, order, place), RowSets.everyone(sets_of_tests(number, self.depth) - 1)])
         lines, columns = (sets_of_tests(len(tests), self.depth) for tests in (self.first, self.second))
         size = self.target.size
@@ -246,8 +246,3 @@ class TreePairScores(CountedOrPacked, ReadsAmong):
         words = np.concatenate(engine.map(rows, self.count), axis=1)
         views = words[:of_first], words[of_first : sum(tests)], words[sum(tests) :]
         return PairData(*views, self.depth, self.score)
-
-
-def _place(tests: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the positions of pairs of tests low <= high among all such pairs, ordered by low and then by high."""
-    return np.asarray(low * tests - low * (low - 1) // 2 + high - low)
