@@ -23,18 +23,9 @@ def tree_table(tree: DecisionTree, note: str = "") -> TextTable:
     """Return a table with one row for each outcome of a test, and the class there. `note` begins the line below it."""
     heads = (f"{tree.target.name}, if", "class", "probability", "rows")
     legend = "Rows and probabilities are estimates from noisy counts."
-    return TextTable(heads, list(_rows(tree.root, "", tree.target, tree.schema)), legend=f"{note}{legend}")
-
-
-def _rows(node: TreeNode, indent: str, target: Attribute, schema: Schema | None) -> Iterator[tuple[str, ...]]:
-    if isinstance(node, Leaf) or schema is None:
-        if not indent:
-            yield ("always", *_cells(node, target))
-        return
-    for k, (child, label) in enumerate(zip(node.children, child_labels(node.split, schema), strict=True)):
-        last = k == len(node.children) - 1
-        yield (f"{indent}{'└─' if last else '├─'}{_BLANK}{label}", *_cells(child, target))
-        yield from _rows(child, f"{indent}{_BLANK if last else '│'}{2 * _BLANK}", target, schema)
+    branches = _branches(tree.root, "", tree.schema)
+    rows = [(f"{lines.replace(' ', _BLANK)}{label}", *_cells(child, tree.target)) for lines, label, child in branches]
+    return TextTable(heads, rows or [("always", *_cells(tree.root, tree.target))], legend=f"{note}{legend}")
 
 
 def _cells(node: TreeNode, target: Attribute) -> tuple[str, str, str]:
@@ -58,19 +49,21 @@ def tree_frame(tree: DecisionTree) -> pl.DataFrame:
 
 def tree_text(tree: DecisionTree) -> str:
     """Return the tree as text: a line for each branch, with class, probability and estimated rows at leaves."""
-    return "\n".join(_draw_lines(tree.root, "", tree.target, tree.schema))
+    drawn = []
+    for lines, label, child in _branches(tree.root, "", tree.schema):
+        leaf = f": {leaf_text(child, tree.target)}" if isinstance(child, Leaf) else ""
+        drawn.append(f"{lines}{label}{leaf}")
+    return "\n".join(drawn or [leaf_text(tree.root, tree.target)])
 
 
-def _draw_lines(node: TreeNode, indent: str, target: Attribute, schema: Schema | None) -> Iterator[str]:
+def _branches(node: TreeNode, indent: str, schema: Schema | None) -> Iterator[tuple[str, str, TreeNode]]:
+    """Yield, for each branch below a node in tree order, the lines in front of it, its label, and its lower node."""
     if isinstance(node, Leaf) or schema is None:
-        if not indent:
-            yield leaf_text(node, target)
         return
     for k, (child, label) in enumerate(zip(node.children, child_labels(node.split, schema), strict=True)):
         last = k == len(node.children) - 1
-        leaf = f": {leaf_text(child, target)}" if isinstance(child, Leaf) else ""
-        yield f"{indent}{'└─' if last else '├─'} {label}{leaf}"
-        yield from _draw_lines(child, indent + ("   " if last else "│  "), target, schema)
+        yield f"{indent}{'└─' if last else '├─'} ", label, child
+        yield from _branches(child, indent + ("   " if last else "│  "), schema)
 
 
 def tree_dot(tree: DecisionTree) -> str:
