@@ -57,7 +57,7 @@ def _matrix_rows(block: Block, side: Sequence[Any]) -> Integers:
     return np.array([block.schema.index(a.name) for a in side], dtype=np.int64)
 
 
-def literals_of(language: Language) -> Literals:
+def literal_arrays(language: Language) -> Literals:
     """Return a language's literals and pairs as arrays for the kernels."""
     from dpframework_greedy.kernels import Literals
 
@@ -199,7 +199,7 @@ class PairPool(CandidatePool):
         """Return the scores of all pairs of literals of some pairs of attributes, one after another."""
         from dpframework_greedy.kernels import pair_supports
 
-        sizes, literals, end = self.language.sizes_of_pairs, literals_of(self.language), 0
+        sizes, literals, end = self.language.sizes_of_pairs, literal_arrays(self.language), 0
         both, either = np.empty((2, sum(sizes[group.number] for group in groups)), dtype=np.int64)
         sums = np.zeros([int(tops.max()) + 2 for tops in self.language.tops], dtype=np.int64)
         for group in groups:
@@ -331,7 +331,7 @@ class ExtensionPool(CandidatePool):
             np.cumsum(counts[end : end + size], axis=0, out=sums[begin + 1 : begin + 1 + size])
             end += size
         supports = np.zeros((2, 2 * len(self.language.tests[side])), dtype=np.int64)
-        extension_supports(sums, begins, totals, literals_of(self.language), side, supports)
+        extension_supports(sums, begins, totals, literal_arrays(self.language), side, supports)
         return supports
 
     def after(self, group: Group, position: int) -> ExtensionPool:
