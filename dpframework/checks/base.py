@@ -14,6 +14,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.notebook_html import html_line, html_table
 from dpframework.facts.phrases import count_text
 from dpframework.facts.printable import printable
+from dpframework.plan.plan import Plan
 from dpframework.results.result import Drawable, axes_or_new
 
 if TYPE_CHECKING:
@@ -95,23 +96,30 @@ class Findings(list[Finding], Drawable):
         return axes
 
 
-def _require_code(instance: Any, attribute: Any, value: str) -> None:
-    if not re.fullmatch(r"[A-Z]{2,10}[0-9]{3}", value):
-        raise InputError(
-            f"the check code {value!r} cannot be used; write two to ten capitals and three digits, such as DP001"
-        )
-
-
 @final
 @attrs.frozen
 class Check:
     """A named rule over plans. `examine` yields (severity, message) for each finding."""
 
-    code: str = attrs.field(validator=_require_code)
+    code: str
     title: str
     examine: Callable[[AccountedPlan], Iterable[tuple[Severity, str]]]
+
+    def __attrs_post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Z]{2,10}[0-9]{3}", self.code):
+            raise InputError(
+                f"the check code {self.code!r} cannot be used; write two to ten capitals and three digits, such as "
+                "DP001"
+            )
 
     def findings(self, plan: AccountedPlan) -> Iterator[Finding]:
         """Yield the check's findings about a plan."""
         for severity, message in self.examine(plan):
             yield Finding(self.code, severity, message)
+
+
+def unless_allowed(plan: Plan, name: str, what: str, remedy: str) -> tuple[Severity, str]:
+    """Return a warning with its remedy, or information if the study allows the risk `name`."""
+    if name in plan.budget.allow:
+        return Severity.INFO, f"{what}; the study allows '{name}'"
+    return Severity.WARNING, f"{what}; {remedy}, or allow '{name}'"

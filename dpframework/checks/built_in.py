@@ -51,10 +51,9 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP031", "unit of one period", weak_protection_checks.one_period),
 )
 
-_ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
-
 
 def findings(plan: AccountedPlan, checks: Iterable[Check] = BUILT_IN) -> list[Finding]:
     """Return the findings of all checks about a plan, without duplicates, sorted by severity and code."""
     found = dict.fromkeys(finding for check in checks for finding in check.findings(plan))
-    return sorted(found, key=lambda finding: (_ORDER.index(finding.severity), finding.code))
+    order = list(Severity)  # errors first
+    return sorted(found, key=lambda finding: (order.index(finding.severity), finding.code))

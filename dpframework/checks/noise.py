@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from dpframework.accountant import AccountedPlan
-from dpframework.checks.base import Severity
+from dpframework.checks.base import Severity, unless_allowed
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.plan import Plan
 from dpframework.results.error_bounds import BoundKind, ErrorBound, rows_text
@@ -71,7 +71,7 @@ def noisy_selection(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
         for name, bound in _bounds(plan)
         if bound.hides_choice and not reported.intersection(f"{name}/{path}" for path in bound.steps)
     ]
-    yield from _unless_allowed(plan, NOISY_SELECTION, found, "raise its epsilon or have fewer candidates")
+    yield from _of_equal_results(plan, NOISY_SELECTION, found, "raise its epsilon or have fewer candidates")
 
 
 def noisy_result(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
@@ -84,7 +84,7 @@ def noisy_result(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
         for name, bound in _bounds(plan)
         if bound.hides_number
     ]
-    yield from _unless_allowed(plan, NOISY_RESULT, found, "raise its epsilon, or ask for fewer or larger groups")
+    yield from _of_equal_results(plan, NOISY_RESULT, found, "raise its epsilon, or ask for fewer or larger groups")
 
 
 def _error_of(bound: ErrorBound) -> str:
@@ -102,14 +102,13 @@ def _bounds(plan: AccountedPlan) -> Iterator[tuple[str, ErrorBound]]:
             yield name, bound
 
 
-def _unless_allowed(plan: Plan, name: str, found: list[tuple[str, str]], remedy: str) -> Iterator[tuple[Severity, str]]:
-    """Yield one finding for all results with the same error: information if the study allows `name`, else a warning."""
+def _of_equal_results(
+    plan: Plan, name: str, found: list[tuple[str, str]], remedy: str
+) -> Iterator[tuple[Severity, str]]:
+    """Yield one finding for all results with the same error, as a risk that the study may allow by `name`."""
     alike: dict[str, list[str]] = {}
     for result, what in found:
         alike.setdefault(what, []).append(result)
     for what, (first, *others) in alike.items():
         who = f"result '{first}'" + (f" and {len(others)} more" if others else "")
-        if name in plan.budget.allow:
-            yield Severity.INFO, f"{who}: {what}; the study allows '{name}'"
-        else:
-            yield Severity.WARNING, f"{who}: {what}; {remedy}, or allow '{name}'"
+        yield unless_allowed(plan, name, f"{who}: {what}", remedy)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from dpframework.accountant import AccountedPlan
-from dpframework.checks.base import Severity
+from dpframework.checks.base import Severity, unless_allowed
 from dpframework.facts.phrases import first_names
 from dpframework.facts.privacy_losses import readable
 from dpframework.plan.plan import Plan
@@ -46,26 +46,14 @@ def large_epsilon(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     times = f"{odds:.3g}" if odds < 999.5 else rows_text(odds) if odds < 10**6 else "more than a million"
     who = "one row" if plan.unit.is_row else f"one {plan.unit.id}" if plan.unit.id is not None else "one unit"
     found = f"the plan's total epsilon is {readable(total)}: odds of a claim about {who} may grow {times}-fold"
-    if LARGE_EPSILON in plan.budget.allow:
-        yield Severity.INFO, f"{found}; the study allows '{LARGE_EPSILON}'"
-    elif total > WEAK:
-        yield (
-            Severity.WARNING,
-            f"{found}; above {WEAK} a claim says little: lower the epsilons, or allow '{LARGE_EPSILON}'",
-        )
+    if total > WEAK or LARGE_EPSILON in plan.budget.allow:
+        yield unless_allowed(plan, LARGE_EPSILON, found, f"above {WEAK} a claim says little: lower the epsilons")
     else:
         yield (
             Severity.INFO,
             f"{found}; up to {STRONG} a claim is strong, so spend no more than the results need, or allow "
             f"'{LARGE_EPSILON}'",
         )
-
-
-def _unless_allowed(plan: Plan, name: str, what: str, remedy: str) -> tuple[Severity, str]:
-    """Return a warning with its remedy, or information if the study allows the risk."""
-    if name in plan.budget.allow:
-        return Severity.INFO, f"{what}; the study allows '{name}'"
-    return Severity.WARNING, f"{what}; {remedy}, or allow '{name}'"
 
 
 def large_delta(plan: Plan) -> Iterator[tuple[Severity, str]]:
@@ -79,7 +67,7 @@ def large_delta(plan: Plan) -> Iterator[tuple[Severity, str]]:
         remedy = "choose a smaller one; 1e-9 is common"
     else:
         return
-    yield _unless_allowed(plan, LARGE_DELTA, f"delta {float(delta):g} {why}", remedy)
+    yield unless_allowed(plan, LARGE_DELTA, f"delta {float(delta):g} {why}", remedy)
 
 
 def one_row_each(plan: Plan) -> Iterator[tuple[Severity, str]]:
@@ -111,7 +99,7 @@ def small_groups(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
         f"results {names} count groups of about {max(found.values()):.2g} rows or fewer: together they may reveal much "
         "about a few similar people"
     )
-    yield _unless_allowed(plan, SMALL_GROUPS, what, "merge values, or publish fewer results")
+    yield unless_allowed(plan, SMALL_GROUPS, what, "merge values, or publish fewer results")
 
 
 def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
@@ -127,7 +115,7 @@ def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
         remedy = f'take it out of the schema and give unit = "{ids[0]}" with rows_per_unit'
     else:
         return
-    yield _unless_allowed(plan, WEAK_UNIT, what, remedy)
+    yield unless_allowed(plan, WEAK_UNIT, what, remedy)
 
 
 def one_period(plan: Plan) -> Iterator[tuple[Severity, str]]:
