@@ -96,7 +96,7 @@ class Gate:
         for own in alike.values():
             outputs.update(zip(own, self.draw(asked[own[0]].charge, [answers[k] for k in own]), strict=True))
         return [
-            self._tell_output(one.charge, one.inputs, among, outputs[k])
+            self._tell_output(one, among, outputs[k])
             for k, (one, among) in enumerate(zip(asked, candidates, strict=True))
         ]
 
@@ -111,19 +111,17 @@ class Gate:
         """Draw the output for an answer, tell the observers of it, and return the miner's copy."""
         candidates = self._candidates(one.charge, answer, one.inputs)
         (output,) = self.draw(one.charge, [answer])
-        return self._tell_output(one.charge, one.inputs, candidates, output)
+        return self._tell_output(one, candidates, output)
 
-    def _tell_output(
-        self, charge: Charge, inputs: dict[str, Any], candidates: Sequence[Any] | None, output: Any
-    ) -> Any:
+    def _tell_output(self, one: ChargedRelease, candidates: Sequence[Any] | None, output: Any) -> Any:
         """Tell the observers of an output, and return the miner's copy."""
         require_own(self.process)
         # Observers get copies, so that they cannot change the arrays in the miner's result.
         value = output if candidates is None else candidates[output]
         self._tell(
             "released",
-            charge,
-            lambda own, observer: Release(self._public(own, observer), *read_only((inputs, output, value))),
+            one.charge,
+            lambda own, observer: Release(self._public(own, observer), *read_only((one.inputs, output, value))),
         )
         return value
 

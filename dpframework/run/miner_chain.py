@@ -56,10 +56,6 @@ def mine_part(name: str, miner: Miner, table: PrivateTable, found: Mapping[str, 
     return miner.mine(table.scope(name, {source: found[source] for source in miner.sources}))
 
 
-def _links(given: Mapping[str, Miner]) -> Mapping[str, Miner]:
-    return dict(given)
-
-
 @final
 @attrs.frozen
 class MinerChain(Miner):
@@ -72,7 +68,7 @@ class MinerChain(Miner):
     """
 
     name = "chain"
-    links: Mapping[str, Miner] = attrs.field(converter=_links)
+    links: Mapping[str, Miner]
 
     def __attrs_post_init__(self) -> None:
         """Refuse a miner that uses the result of a miner that does not come before it."""

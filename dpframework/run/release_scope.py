@@ -287,16 +287,12 @@ class Scope:
                     "by which the parts may be cut, or be empty if every attribute may be used"
                 )
             return f"by these {parts.number} parts is not in the plan, or not in the branch that was taken"
-        names = [str(getattr(node, "name", "")) for node in self._nodes if _is_found_as(node, kind)]
+        searched: type[Node] = {StepState: Step, SequentialState: Sequential}.get(kind, Spend)
+        found = [getattr(node, "name", None) for node in self._nodes if isinstance(node, searched)]
+        names = [one for one in found if one is not None]
         if name in names:
             return "is in a branch of the plan that was not taken"
         return f"is not in the plan; {nearest(str(name), names)}"
-
-
-def _is_found_as(node: Node, kind: type[OnceState]) -> bool:
-    if kind is SequentialState:
-        return isinstance(node, Sequential) and node.name is not None
-    return isinstance(node, Step if kind is StepState else Spend)
 
 
 class Run:

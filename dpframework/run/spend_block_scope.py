@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, NoReturn, final
 
-import attrs
-
 from dpframework.facts.errors import InputError, ReleaseRefused, nearest
 from dpframework.facts.privacy_losses import Relation, decimal_text, positive
 from dpframework.mechanisms.base import Calibration
@@ -25,15 +23,6 @@ from dpframework.run.release_scope import Charge, ChargedRelease, Scope
 from dpframework.tables.engine_base import Rows
 
 
-@final
-@attrs.frozen
-class Request:
-    """A release that a miner asks for: a kind with the chosen parameters, and its noise and losses."""
-
-    step: Step
-    calibration: Calibration
-
-
 class BlockScope:
     """The privacy filter of one block. The block's releases are charged to it."""
 
@@ -43,9 +32,9 @@ class BlockScope:
         plan = self._run.plan
         self._in_parts = plan.in_parts(state.node)
         self._limits = state.node.limits(plan.relation, in_parts=self._in_parts)
-        self._kinds = dict(zip((step.name for step in state.node.parts), state.node.parts, strict=True))
+        self._kinds = {step.name: step for step in state.node.parts}
         self._bounds = dict(zip(self._kinds, state.node.bounds, strict=True))
-        self._requests: dict[tuple[str, tuple[tuple[str, Fraction], ...]], Request] = {}
+        self._requests: dict[tuple[str, tuple[tuple[str, Fraction], ...]], tuple[Step, Calibration]] = {}
 
     @property
     def caps(self) -> Amounts:
@@ -63,13 +52,13 @@ class BlockScope:
         """
         with self._run.lock:
             self._run.require_process()
-            request = self.request(kind, amounts)
-            why = self._why_not(kind, request.calibration.losses)
+            step, calibration = self.request(kind, amounts)
+            path = f"{self._path}/{kind}{request_text(step)}"
+            why = self._why_not(kind, calibration.losses)
             if why is not None:
-                raise ReleaseRefused(f"step '{self._path}/{kind}{request_text(request.step)}' {why}")
-            self._add(kind, request.calibration.losses)
-            path = f"{self._path}/{kind}{request_text(request.step)}"
-            charge = Charge(path, request.step, request.calibration, self._kinds[kind])
+                raise ReleaseRefused(f"step '{path}' {why}")
+            self._add(kind, calibration.losses)
+            charge = Charge(path, step, calibration, self._kinds[kind])
             self._run.charges.append(charge)
             return charge
 
@@ -82,10 +71,11 @@ class BlockScope:
             As in `request`.
         """
         with self._run.lock:
-            return self._why_not(kind, self.request(kind, amounts).calibration.losses) is None
+            _, calibration = self.request(kind, amounts)
+            return self._why_not(kind, calibration.losses) is None
 
-    def request(self, kind: str, amounts: Mapping[str, Any]) -> Request:
-        """Return a release of a kind with the given parameters. The sums of earlier charges are not checked.
+    def request(self, kind: str, amounts: Mapping[str, Any]) -> tuple[Step, Calibration]:
+        """Return a kind with the given parameters, and its noise. The sums of earlier charges are not checked.
 
         Raises
         ------
@@ -116,7 +106,7 @@ class BlockScope:
                 raise ReleaseRefused(f"step '{self._path}/{kind}': {error}") from None
             if calibration is None:
                 raise ReleaseRefused(f"step '{self._path}/{kind}' has no valid claim under {self._run.plan.relation}")
-            self._requests[key] = Request(asked, calibration)
+            self._requests[key] = asked, calibration
         return self._requests[key]
 
     def _why_not(self, kind: str, losses: Losses) -> str | None:
@@ -263,7 +253,7 @@ class SpendBlock:
         ReleaseRefused
             As in `fits`.
         """
-        return self._scope.request(kind, amounts).calibration
+        return self._scope.request(kind, amounts)[1]
 
     @property
     def caps(self) -> Amounts:

@@ -117,9 +117,9 @@ class Oracle:
         if one not in self.known_atoms:
             block, kind, amounts = one
             here, there = (self.open(rows)[block] for rows in (self.case.one, self.case.other))
-            request = here._scope.request(kind, dict(amounts))
-            answers = [answer_of(request.step.query, *held(block), {}) for block in (here, there)]
-            self.known_atoms[one] = _atoms(*answers, request.calibration)
+            step, calibration = here._scope.request(kind, dict(amounts))
+            answers = [answer_of(step.query, *held(block), {}) for block in (here, there)]
+            self.known_atoms[one] = _atoms(*answers, calibration)
         return self.known_atoms[one]
 
     def loss(self, walk: tuple[Ask, ...] = (), rate: float = 1.0, loss: float = 0.0) -> float:
