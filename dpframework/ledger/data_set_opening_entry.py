@@ -1,13 +1,16 @@
-"""The content of the entry that opens a data set in a ledger: its caps and its privacy unit."""
+"""The content of the entry that opens a data set in a ledger: its caps and its privacy unit, written and read."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, Relation, decimal_text, exact
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.value_checks import read_ratio
+from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.run_entry_subject import one_line
 from dpframework.plan.plan import Budget
 
@@ -64,3 +67,19 @@ def opening(
         **({} if protected.is_row else {"unit": protected.to_dict()}),
         **({} if whole is None else {"history": str(whole)}),
     }
+
+
+def opened_data_set(content: Mapping[str, Any], time: str) -> DataSet:
+    """Return the data set that an entry with this content opened at a time."""
+    return DataSet(
+        content["data_set"],
+        Relation.parse(content["relation"]),
+        read_ratio(content["epsilon"]),
+        read_ratio(content["delta"]),
+        content["schema"],
+        time,
+        read_ratio(content["verified"]) if "verified" in content else None,
+        PrivacyUnit(**content.get("unit", {})),
+        read_ratio(content.get("reserve", 0)),
+        history=read_ratio(content["history"]) if "history" in content else None,
+    )

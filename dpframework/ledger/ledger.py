@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 from dpframework.facts.argument_type_checks import typechecked
-from dpframework.facts.errors import InputError, PlanRefused
+from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
@@ -195,8 +195,7 @@ class Ledger:
         InputError
             If there is no such data set, or a parameter cannot be used.
         """
-        if refused := plan.refusals():
-            raise PlanRefused("; ".join(str(finding) for finding in refused))
+        plan.require_checks()
         content = approval_entry(name, plan, by=by, runs=runs, note=note, data=data)
         with self._chain.writing() as transaction:
             records = self._read_records(transaction)
@@ -351,8 +350,10 @@ class Ledger:
         period
             The period whose rows the run reads, if the unit is a person in a period.
         """
-        said = (one_line(text, what) if text else "" for text, what in ((study, "study"), (by, "by"), (purpose, "why")))
-        subject = RunSubject(next(said), next(said), next(said), period=period)
+        for text, what in ((study, "study"), (by, "by"), (purpose, "why")):
+            if text:
+                one_line(text, what)
+        subject = RunSubject(study, by, purpose, period=period)
         made = LedgerRun(self._chain, name, None if journal is None else Path(journal), subject)
         made.data = [Path(file) for file in data]
         return made

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any, final
+from collections.abc import Iterable
+from typing import final
 
 from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused, nearest
 from dpframework.facts.json_schema_check import require_form
-from dpframework.facts.privacy_losses import NOTHING, Relation
-from dpframework.facts.unit import PrivacyUnit
-from dpframework.facts.value_checks import read_ratio
+from dpframework.facts.privacy_losses import NOTHING
 from dpframework.ledger.approvals import Approval, Binding, RecordedRun
 from dpframework.ledger.chain import START, Entry, LedgerTampered
+from dpframework.ledger.data_set_opening_entry import opened_data_set
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.outside_releases import Outside
 from dpframework.ledger.run_entry_subject import RunSubject
@@ -31,22 +30,6 @@ KINDS = (
 def refusal(why: str) -> str:
     """Return the recorded end of a run that was refused while its rows were read."""
     return f"refused: {why}"
-
-
-def _read_opening(content: Mapping[str, Any], time: str) -> DataSet:
-    """Return the data set that an entry opens."""
-    return DataSet(
-        content["data_set"],
-        Relation.parse(content["relation"]),
-        read_ratio(content["epsilon"]),
-        read_ratio(content["delta"]),
-        content["schema"],
-        time,
-        read_ratio(content["verified"]) if "verified" in content else None,
-        PrivacyUnit(**content.get("unit", {})),
-        read_ratio(content.get("reserve", 0)),
-        history=read_ratio(content["history"]) if "history" in content else None,
-    )
 
 
 @final
@@ -174,7 +157,7 @@ class Records:
             case "data set":
                 if content["data_set"] in self.data_sets:
                     raise ValueError("a data set is opened once")
-                self.data_sets[content["data_set"]] = _read_opening(content, entry.time)
+                self.data_sets[content["data_set"]] = opened_data_set(content, entry.time)
             case "plan":
                 self.data_sets[content["data_set"]].plans[content["plan"]["hash"]] = content["plan"]
             case "approval":

@@ -27,7 +27,7 @@ from dpframework.tables.contribution_bounding import KEY_BYTES
 WHAT = "journal of a run"
 
 
-def encode_output(output: Any, classes: Iterable[type[Any]] = ()) -> str:
+def encode_output(output: Any, classes: Iterable[type[Any]]) -> str:
     """Return the text in which a journal stores an output (see `to_json`)."""
     return canonical(to_json(output, classes))
 

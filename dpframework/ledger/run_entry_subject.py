@@ -29,10 +29,6 @@ def one_line(value: str, what: str) -> str:
     return value
 
 
-def _as_reads(names: Any) -> Reads:
-    return None if names is None else as_texts(names)
-
-
 @final
 @attrs.frozen
 class RecordedResult:
@@ -52,7 +48,7 @@ class RecordedResult:
 
     name: str
     miner: str = ""
-    attributes: Reads = attrs.field(default=None, converter=_as_reads)
+    attributes: Reads = attrs.field(default=None, converter=attrs.converters.optional(as_texts))
     epsilon: Fraction | None = None
 
     def to_dict(self) -> dict[str, Any]:
