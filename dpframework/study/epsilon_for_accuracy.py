@@ -92,26 +92,34 @@ class _Wanted:
         return amount is not None and amount <= self.within
 
 
-def accuracy_for(
-    study: Study, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None = None
-) -> Accuracy:
+def accuracy_for(study: Study, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None) -> Accuracy:
     """Compute `Study.accuracy`. `miners` are the study's miners, those with shares at any parameters."""
     shares = study.shares()
     first = shares.first()
     whole = shares.plan_of((*shares.others, *nodes_of(first)))
-    wanted = _find_bound(whole, {**miners, **{name: miner for name, (miner, _) in first.items()}}, step, within, rows)
-    if wanted.name in shares.shares:
+    if rows is not None:
+        positive(rows, "rows")
+    names = [part.name for part in planned_parts(whole)]
+    name = next((one for one in names if step == one or step.startswith(f"{one}/")), None)
+    own = [path for path, _ in whole.placed_steps() if path.startswith(f"{name}/")]
+    if name is None or step not in (name, *own):
+        raise InputError(f"the study has no step '{step}'; {nearest(step, names if name is None else own)}")
+    miner = first[name][0] if name in first else miners.get(name)
+    bound = _Wanted(name, step, rows, math.inf).bound(whole, miner)
+    wanted = _Wanted(name, step, rows, _number(within, bound, step))
+    if bound.amount is None:
+        if bound.size.about is None and bound.note.startswith("depends"):
+            raise InputError(f"the error of '{step}' {_UNKNOWN}")
+        raise InputError(f"'{step}' has no error bound from which an epsilon could be found: {bound.note}")
+    if name in shares.shares:
         return _find_budget(study, shares, wanted)
-    miner = miners.get(wanted.name)
     if miner is None or getattr(miner, "epsilon", None) is None:
-        raise InputError(
-            f"step '{wanted.name}' has no epsilon that could change; give it one, or a share of the budget"
-        )
+        raise InputError(f"step '{name}' has no epsilon that could change; give it one, or a share of the budget")
 
     def with_epsilon(epsilon: Fraction) -> tuple[StudyPlan, Miner]:
         changes: dict[str, Any] = {"epsilon": epsilon}
         changed = attrs.evolve(miner, **changes)
-        return shares.plan_of([shares.planned(wanted.name, changed)]), changed
+        return shares.plan_of([shares.planned(name, changed)]), changed
 
     epsilon = _smallest(lambda epsilon: wanted.is_met(*with_epsilon(epsilon)), wanted)
     return Accuracy(epsilon, False, wanted.bound(*with_epsilon(epsilon)))
@@ -189,26 +197,6 @@ def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
         middle = (below + above) // 2
         below, above = (below, middle) if enough(middle * unit) else (middle, above)
     return above * unit
-
-
-def _find_bound(whole: StudyPlan, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None) -> _Wanted:
-    """Return the wanted accuracy as a number. `within` may be a percentage."""
-    if rows is not None:
-        positive(rows, "rows")
-    names = [part.name for part in planned_parts(whole)]
-    paths = [path for path, _ in whole.placed_steps()]
-    name = next((one for one in names if step == one or step.startswith(f"{one}/")), None)
-    own = [path for path in paths if path.startswith(f"{name}/")]
-    if name is None or step not in (name, *own):
-        raise InputError(f"the study has no step '{step}'; {nearest(step, names if name is None else own)}")
-    wanted = _Wanted(name, step, rows, math.inf)
-    bound = wanted.bound(whole, miners.get(name))
-    amount = _number(within, bound, step)
-    if bound.amount is None:
-        if bound.size.about is None and bound.note.startswith("depends"):
-            raise InputError(f"the error of '{step}' {_UNKNOWN}")
-        raise InputError(f"'{step}' has no error bound from which an epsilon could be found: {bound.note}")
-    return attrs.evolve(wanted, within=amount)
 
 
 _UNKNOWN = (

@@ -119,7 +119,21 @@ class Registry:
         # If two components have the same name, the first one is kept. pluggy calls the last registered plugin first, so
         # plugins are registered in reverse order.
         for plugin, module in reversed(loaded):
-            self._register(plugin, module)
+            try:
+                # pluggy ignores a marked function whose name is no hook's. Typing errors are reported here.
+                marked = self._hooks.marks(module)
+                unknown = set(marked).difference(_HOOKS)
+                misspelt = [(name, nearest(name, _HOOKS)) for name in sorted(unknown)] if unknown else []
+                implements = self._hooks.register(module, plugin, marked)
+            except (Exception, SystemExit) as error:
+                self._report(plugin, f"cannot be registered ({type(error).__name__}: {_reason(error)})")
+                continue
+            for name, close in misspelt:
+                self._report(plugin, f"the hook '{name}' is unknown; {close}")
+            if not misspelt and not implements:
+                self._report(
+                    plugin, "implements no hook, so it brings nothing; decorate its functions with @dpf.hookimpl"
+                )
         self.miners: dict[str, PluginComponent] = self._classes("dpframework_miners", Miner)
         self.accountants: dict[str, PluginComponent] = self._classes("dpframework_accountants", Accountant)
         self.engines: dict[str, PluginComponent] = self._classes("dpframework_engines", Engine)
@@ -148,21 +162,6 @@ class Registry:
         """Return the accountants that may total a plan with this delta. Built-in ones come first, and so win a tie."""
         others = (brought.component for brought in self.accountants.values() if brought.plugin != CORE)
         return (*accountant.built_in_at(delta), *others)
-
-    def _register(self, plugin: str, module: Any) -> None:
-        try:
-            # pluggy ignores a marked function whose name is no hook's. Typing errors are reported here.
-            marked = self._hooks.marks(module)
-            unknown = set(marked).difference(_HOOKS)
-            misspelt = [(name, nearest(name, _HOOKS)) for name in sorted(unknown)] if unknown else []
-            implements = self._hooks.register(module, plugin, marked)
-        except (Exception, SystemExit) as error:
-            self._report(plugin, f"cannot be registered ({type(error).__name__}: {_reason(error)})")
-            return
-        for name, close in misspelt:
-            self._report(plugin, f"the hook '{name}' is unknown; {close}")
-        if not misspelt and not implements:
-            self._report(plugin, "implements no hook, so it brings nothing; decorate its functions with @dpf.hookimpl")
 
     def _call_hook(self, hook: str) -> list[tuple[str, Any]]:
         """Call a hook. The core's components come first, so that no plugin can take their names or win a tie."""
