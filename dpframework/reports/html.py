@@ -55,14 +55,12 @@ def html_report(
     In addition, `facts` may be the plan's facts from `require_reportable`. By default they are worked out here.
     """
     run, about = summarize(results, about)
-    sections = report_sections(ReportSubject(facts or PlanFacts(plan), run, about))
-    return _page(
-        "report.html.jinja",
+    return html_sections(
+        report_sections(ReportSubject(facts or PlanFacts(plan), run, about)),
+        headlines(plan, run, about),
         title=title,
         subtitle="Report on a plan" if run is None else "Report on a run",
-        headlines=[(text, is_alarming(text)) for text in headlines(plan, run, about)],
         brief=brief(plan),
-        sections=[(section, [_as_is(_block(block)) for block in section.blocks]) for section in sections],
     )
 
 
@@ -119,21 +117,23 @@ def html_difference(difference: Difference, *, before: str = "before", after: st
     )
 
 
-def html_sections(sections: Iterable[Section], lines: Sequence[str], *, title: str, subtitle: str) -> str:
-    """Return sections as an HTML page, below `lines` as headlines."""
+def html_sections(
+    sections: Iterable[Section], lines: Sequence[str], *, title: str, subtitle: str, brief: str = ""
+) -> str:
+    """Return sections as an HTML page, below `lines` as headlines and the sentences of `brief`."""
     return _page(
         "report.html.jinja",
         title=title,
         subtitle=subtitle,
         headlines=[(text, is_alarming(text)) for text in lines],
-        brief="",
+        brief=brief,
         sections=[(section, [_as_is(_block(block)) for block in section.blocks]) for section in sections],
     )
 
 
 def html_tables(
     sections: Iterable[tuple[str, str, Sequence[str], Sequence[Sequence[str]]]],
-    sentences: Iterable[str] = (),
+    sentences: Iterable[str],
     *,
     title: str,
     subtitle: str,

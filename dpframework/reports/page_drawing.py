@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -12,7 +13,6 @@ from dpframework.reports.difference.marks import Mark
 from dpframework.reports.node_rows import NodeRow
 from dpframework.reports.plan_drawing import NodeDrawing, draw_difference, draw_plan
 from dpframework.reports.run_summary import RunSummary
-from dpframework.reports.step_row import NONE
 from dpframework.study.study_plan import StudyPlan
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def plan_on_page(
         notes = [row.times] if row.times else []
         if row.children:
             notes.append(count_text(len(below), "step"))
-        if row.step is not None and row.step.assumptions != NONE:
+        if row.step is not None and row.step.assumes:
             notes.append(f"assumes {row.step.assumptions}")
         times = sum([release_counts.get(step.path, 0) for step in below])
         released = {0: "not released", 1: "released once"}.get(times, f"released {times} times")
@@ -78,19 +78,12 @@ def merge_equal(root: NodeDrawing) -> NodeDrawing:
 
 
 def _merge_below(node: NodeDrawing) -> NodeDrawing:
-    runs: list[tuple[object, list[NodeDrawing]]] = []
-    for child in node.children:
-        shape = _shape(child)
-        if runs and runs[-1][0] == shape:
-            runs[-1][1].append(child)
-        else:
-            runs.append((shape, [child]))
-    return attrs.evolve(node, children=tuple(_merge_below(_one_for_all(equal)) for _, equal in runs))
+    runs = itertools.groupby(node.children, key=_shape)
+    return attrs.evolve(node, children=tuple(_merge_below(_one_for_all(*equal)) for _, equal in runs))
 
 
-def _one_for_all(equal: Sequence[NodeDrawing]) -> NodeDrawing:
+def _one_for_all(first: NodeDrawing, *others: NodeDrawing) -> NodeDrawing:
     """Return the first of several equal nodes, with a note on the others."""
-    first, *others = equal
     if not others:
         return first
     names = [one.head for one in others if one.head != first.head]
@@ -101,8 +94,8 @@ def _one_for_all(equal: Sequence[NodeDrawing]) -> NodeDrawing:
         below = zip(*(one.children for one in same), strict=True)
         return attrs.evolve(same[0], alike=alike, children=tuple(stand_in(*nodes) for nodes in below))
 
-    notes = (f"one of {len(equal)} equal parts, shown once{told}", *first.notes)
-    return attrs.evolve(stand_in(*equal), notes=notes, repeated=True)
+    notes = (f"one of {1 + len(others)} equal parts, shown once{told}", *first.notes)
+    return attrs.evolve(stand_in(first, *others), notes=notes, repeated=True)
 
 
 def _shape(root: NodeDrawing) -> tuple[object, ...]:

@@ -111,13 +111,9 @@ def terminal_report(
     from rich.text import Text
 
     run, about = summarize(results, about)
-    parts: list[RenderableType] = [Text(printable(title), style="bold")]
-    parts += [headlines_text(run, plan, about), Text(brief(plan))]
-    for section in report_sections(ReportSubject(PlanFacts(plan), run, about)):
-        parts.append(heading(section.title))
-        for block in section.blocks:
-            parts += _block(block)
-    return Group(*parts)
+    sections = report_sections(ReportSubject(PlanFacts(plan), run, about))
+    top = (Text(printable(title), style="bold"), headlines_text(run, plan, about), Text(brief(plan)))
+    return Group(*top, *_sections(sections))
 
 
 def terminal_text(
@@ -132,12 +128,7 @@ def sections_text(sections: Iterable[Section], lines: Iterable[str], *, title: s
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [Text(printable(title), style="bold"), *map(Text, lines)]
-    for section in sections:
-        parts.append(heading(section.title))
-        for block in section.blocks:
-            parts += _block(block)
-    return _plain(Group(*parts))
+    return _plain(Group(Text(printable(title), style="bold"), *map(Text, lines), *_sections(sections)))
 
 
 def _plain(shown: RenderableType) -> str:
@@ -148,6 +139,13 @@ def _plain(shown: RenderableType) -> str:
     stream = io.StringIO()
     Console(file=stream, highlight=False, width=WIDTH).print(shown, soft_wrap=True)
     return printable_lines(stream.getvalue())
+
+
+def _sections(sections: Iterable[Section]) -> Iterator[RenderableType]:
+    for section in sections:
+        yield heading(section.title)
+        for block in section.blocks:
+            yield from _block(block)
 
 
 def _block(block: section_blocks.SectionBlock) -> Iterator[RenderableType]:

@@ -62,8 +62,10 @@ def registry_entry(
         )
     subject = DossierSubject(plan, statements, ledger)
     authors = (statements["owner.authors"] or statements["owner.organisation"]).split(",")
+    stated: dict[str, Any] = {field: statements[place] for field, place in _STATED.items()}
+    stated |= {"data_curators": [stated["data_curators"]], "data_product_sector": statements["product.sector"]}
     deployment: dict[str, Any] = {
-        "basic": _basic(statements),
+        "basic": stated,
         "dp_variant": _variant(subject),
         "privacy_loss": _loss(subject),
         "deployment_model": _model(subject),
@@ -78,10 +80,9 @@ def registry_entry(
     open_fields = [field for part in (_MODEL, _IMPLEMENTATION) for field, place in part if not statements[place]]
     named = [statements[place] for place in ("product.name", "owner.organisation", "product.publication_date")]
     pieces = (re.sub(r"[^a-z0-9]+", "-", piece.lower()) for piece in (*named[:2], named[2][:4]))
-    # The registry makes its addresses in this way, so a name that ends in a bracket is followed by two hyphens.
-    slug = "-".join(pieces)
     entry = {
-        "url_slug": slug.strip("-") or name,
+        # The registry makes its addresses in this way, so a name that ends in a bracket is followed by two hyphens.
+        "url_slug": "-".join(pieces).strip("-") or name,
         "status": "Draft",
         "tier": 2 if open_fields else 3,
         "deployment": deployment,
@@ -92,15 +93,6 @@ def registry_entry(
     except ValueError:
         raise InputError("the publication date is no date; write it as YYYY-MM-DD") from None
     return entry
-
-
-def _basic(statements: Statements) -> dict[str, Any]:
-    fields = {field: statements[place] for field, place in _STATED.items()}
-    return {
-        **fields,
-        "data_curators": [fields["data_curators"]],
-        "data_product_sector": statements["product.sector"],
-    }
 
 
 def _notion(plan: StudyPlan) -> tuple[str, dict[str, float], str]:
