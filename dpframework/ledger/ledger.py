@@ -14,7 +14,7 @@ from dpframework.facts.privacy_losses import Amount, Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.ledger.approvals import approval_entry
-from dpframework.ledger.chain import Chain, Head, Transaction
+from dpframework.ledger.chain import Chain, Head
 from dpframework.ledger.data_set_opening_entry import opening
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.ledger_audit import audit_entries
@@ -150,7 +150,7 @@ class Ledger:
         whom: dict[str, Any] = {"unit": unit, "rows_per_unit": rows_per_unit, "history": history}
         content = opening(name, **cap, **whom, schema=schema, verified=verified)
         with self._chain.writing() as transaction:
-            records = self._read_records(transaction)
+            records = Records(self.path, transaction.read())
             if name in records.data_sets:
                 raise InputError(f"{self.path}: has a data set named '{name}'; its cap is fixed")
             append_decision(transaction, records, "data set", content, key)
@@ -198,7 +198,7 @@ class Ledger:
         plan.require_checks()
         content = approval_entry(name, plan, by=by, runs=runs, note=note, data=data)
         with self._chain.writing() as transaction:
-            records = self._read_records(transaction)
+            records = Records(self.path, transaction.read())
             data_set = records.data_set(name)
             data_set.require_fit(plan)
             data_set.require_verified(plan)
@@ -227,7 +227,7 @@ class Ledger:
         """
         by = one_line(by, "by")
         with self._chain.writing() as transaction:
-            records = self._read_records(transaction)
+            records = Records(self.path, transaction.read())
             data_set = records.data_set(name)
             given = {a.plan for a in data_set.approvals if a.revoked is None and a.plan.startswith(plan)}
             if len(given) != 1:
@@ -272,7 +272,7 @@ class Ledger:
         said = {"data_set": name, "what": one_line(what, "what was released"), "by": one_line(by, "by")}
         losses = outside_losses(kind, attributes, epsilon, delta)
         with self._chain.writing() as transaction:
-            records = self._read_records(transaction)
+            records = Records(self.path, transaction.read())
             content = {**said, **losses, **charge_of_outside(records.data_set(name).budget, losses)}
             append_decision(transaction, records, "outside", content, key)
 
@@ -300,7 +300,7 @@ class Ledger:
         added, removed = dict(add or {}), sorted(remove)
         content = {"add": added, "remove": removed, "by": one_line(by, "by")}
         with self._chain.writing() as transaction:
-            records = self._read_records(transaction)
+            records = Records(self.path, transaction.read())
             if records.signers is None:
                 raise InputError(
                     f"{self.path}: has no signers, and they stand in the first entry; 'dpframework ledger open "
@@ -309,13 +309,10 @@ class Ledger:
             records.signers.changed(added, removed)
             append_decision(transaction, records, "signers", content, key)
 
-    def _read_records(self, transaction: Transaction) -> Records:
-        return Records(self.path, transaction.read())
-
     def records(self) -> Records:
         """Return every data set, with the head of the chain."""
         with self._chain.reading() as transaction:
-            return self._read_records(transaction)
+            return Records(self.path, transaction.read())
 
     def data_set(self, name: str) -> DataSet:
         """Return the current state of one data set. An unknown name raises an InputError."""
