@@ -10,10 +10,11 @@ import typer
 from dpframework import ledger as ledgers, reports  # both load lazily, so other commands do not wait for them
 from dpframework.cli.command_classes import Command
 from dpframework.cli.common import path_argument, print_json, print_page, write
+from dpframework.cli.ledger_tables import certainty_sentences, text_of_loss
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.output_overwrite_rule import require_output
-from dpframework.facts.privacy_losses import PrivacyLoss, decimal_text, readable
+from dpframework.facts.privacy_losses import decimal_text
 from dpframework.reports.formats import ReportFormat, format_of
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
@@ -106,14 +107,10 @@ def ledger_state(known: ledgers.DataSet) -> LedgerState:
     """Return what a ledger holds about a data set, in sentences for a dossier."""
     from dpframework.reports.dossier.dossier_content import LedgerState
 
-    cap = PrivacyLoss(known.cap, delta=known.delta)
-    spent, whole = (
-        reports.certainty_sentence(reports.certainty_gains(loss, known.relation, known.unit.history))
-        for loss in (known.spent, cap)
-    )
+    spent, whole = certainty_sentences(known)
     sentences = [
         f"The ledger caps all studies of '{known.name}' at epsilon {decimal_text(known.cap)}, of which "
-        f"{readable(known.spent.epsilon or known.epsilon * 0)} is spent.",
+        f"{text_of_loss(known)} is spent.",
         f"After all releases charged so far: {spent}.",
         f"If the whole cap is spent: {whole}.",
     ]

@@ -13,19 +13,19 @@ from dpframework.cli.ledger_tables import (
     PERIODS,
     RUNS,
     bare_cap_text,
+    certainty_sentences,
     claim_sentence,
     group_rows,
-    groups_of,
     outside_rows,
     period_rows,
+    records_form,
     run_rows,
     text_of_loss,
 )
 from dpframework.facts.output_format_helpers import clock_text, csv_text, format_by_name
 from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.phrases import count_text
-from dpframework.facts.privacy_losses import PrivacyLoss, readable
-from dpframework.reports import certainty_gains, certainty_sentence
+from dpframework.facts.privacy_losses import readable
 from dpframework.reports.formats import PAGE_FILE
 from dpframework.results.json_safe import json_text
 
@@ -42,10 +42,11 @@ FILES = {
 
 def ledger_form(records: ledgers.Records, shown: Sequence[ledgers.DataSet]) -> dict[str, Any]:
     """Return the given data sets of a ledger as a JSON-safe form, with runs grouped by person, month and attribute."""
-    found = [{**one.to_dict(), "would_buy": ledgers.remainder(one), "by": groups_of(one)} for one in shown]
-    signers = None if records.signers is None else dict(records.signers.keys)
-    heads = {"entries": records.head.number, "head": records.head.hash}
-    return {"data_sets": found, "signers": signers, **heads}
+    found = []
+    for one in shown:
+        groups = {by.value: [group.to_dict() for group in ledgers.group_runs(one, by)] for by in ledgers.GroupBy}
+        found.append({**one.to_dict(), "would_buy": ledgers.remainder(one), "by": groups})
+    return {"data_sets": found, **records_form(records)}
 
 
 def kind_of(out: Path) -> FileKind:
@@ -83,12 +84,10 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
     for one in shown:
         runs = count_text(len(one.runs), "run")
         rest = f"This is enough for {'; or '.join(ledgers.remainder(one))}." if one.left else "No plan fits any more."
-        spent = f"'{one.name}' has spent epsilon {text_of_loss(one)} in {runs}"
-        sentences.append(f"{spent}, and {readable(one.left)} is left. {rest}")
-        whole = PrivacyLoss(one.cap, delta=one.delta)
-        for when, loss in (("After all releases charged so far", one.spent), ("If the whole cap is spent", whole)):
-            meaning = certainty_sentence(certainty_gains(loss, one.relation, one.unit.history))
-            sentences.append(f"{when}: {meaning}.")
+        left = f"and {readable(one.left)} is left"
+        sentences.append(f"'{one.name}' has spent epsilon {text_of_loss(one)} in {runs}, {left}. {rest}")
+        spent, whole = certainty_sentences(one)
+        sentences += [f"After all releases charged so far: {spent}.", f"If the whole cap is spent: {whole}."]
         claim = claim_sentence(one)
         sentences += [f"{claim[0].upper()}{claim[1:]}."] if claim else []
     sentences += [f"{records.authority[0].upper()}{records.authority[1:]}.", f"Head: {records.head}."]

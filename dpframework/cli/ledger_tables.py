@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from dpframework import ledger as ledgers
+from dpframework import ledger as ledgers, reports  # both load lazily, so other commands do not wait for them
 from dpframework.cli.common import plain_table
 from dpframework.facts.output_format_helpers import clock_text
 from dpframework.facts.phrases import count_text
 from dpframework.facts.printable import printable
-from dpframework.facts.privacy_losses import decimal_text, readable
-from dpframework.ledger import OutsideKind
+from dpframework.facts.privacy_losses import PrivacyLoss, decimal_text, readable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,11 +38,34 @@ def text_of_loss(data_set: ledgers.DataSet) -> str:
     return readable(data_set.spent.epsilon or data_set.epsilon * 0)
 
 
+def certainty_sentences(data_set: ledgers.DataSet) -> tuple[str, str]:
+    """Say how sure somebody can become after all releases charged so far, and how sure if the whole cap is spent."""
+    spent, whole = (
+        reports.certainty_sentence(reports.certainty_gains(loss, data_set.relation, data_set.unit.history))
+        for loss in (data_set.spent, PrivacyLoss(data_set.cap, delta=data_set.delta))
+    )
+    return spent, whole
+
+
+def records_form(records: ledgers.Records) -> dict[str, Any]:
+    """Return the signers of a ledger and its last entry as a JSON-safe form."""
+    signers = None if records.signers is None else dict(records.signers.keys)
+    return {"signers": signers, "entries": records.head.number, "head": records.head.hash}
+
+
 def _cell(text: str) -> Text:
     """Return a cell of a table, with control characters shown."""
     from rich.text import Text
 
     return Text(printable(text), overflow="fold")
+
+
+def cells_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table without ruled lines, with these heads and rows."""
+    table = plain_table(*heads)
+    for cells in rows:
+        table.add_row(*map(_cell, cells))
+    return table
 
 
 def cap_table(known: Iterable[ledgers.DataSet]) -> Table:
@@ -59,21 +81,18 @@ def cap_table(known: Iterable[ledgers.DataSet]) -> Table:
 
 def approval_table(data_set: ledgers.DataSet) -> Table:
     """Return a table with one line for each approval."""
-    table = plain_table("plan", "approved", "by", "runs", "left", "data", "signature", "note")
-    for approval in data_set.approvals:
-        data = "any" if approval.data is None else "one"
-        runs, signed = str(approval.runs), approval.signed
-        cells = (approval.plan[:12], approval.time, approval.by, runs, approval.left_text, data, signed, approval.note)
-        table.add_row(*map(_cell, cells))
-    return table
+    heads = ("plan", "approved", "by", "runs", "left", "data", "signature", "note")
+    rows = [
+        (one.plan[:12], one.time, one.by, str(one.runs), one.left_text, "any" if one.data is None else "one",
+         one.signed, one.note)
+        for one in data_set.approvals
+    ]  # fmt: skip
+    return cells_table(heads, rows)
 
 
 def run_table(data_set: ledgers.DataSet) -> Table:
     """Return a table with one line for each run and the columns of `RUNS`. The plan's hash is left out."""
-    table = plain_table(*RUNS[:-1])
-    for *cells, _ in run_rows(data_set):
-        table.add_row(*map(_cell, cells))
-    return table
+    return cells_table(RUNS[:-1], [cells[:-1] for cells in run_rows(data_set)])
 
 
 #: The columns of runs.
@@ -122,12 +141,8 @@ def group_rows(data_set: ledgers.DataSet, by: ledgers.GroupBy) -> list[tuple[str
     ]  # fmt: skip
 
 
-def group_table(data_set: ledgers.DataSet, by: ledgers.GroupBy) -> Table:
-    """Return a table with one line for each group of runs."""
-    table = plain_table(by.value, *GROUPS)
-    for cells in group_rows(data_set, by):
-        table.add_row(*map(_cell, cells))
-    return table
+#: The columns of periods.
+PERIODS = ("period", "spent", "left")
 
 
 def period_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
@@ -139,18 +154,6 @@ def period_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
         left = "" if spent is None else readable(max(data_set.epsilon - spent, data_set.epsilon * 0))
         rows.append((name, "no finite total" if spent is None else readable(spent), left))
     return rows
-
-
-#: The columns of periods.
-PERIODS = ("period", "spent", "left")
-
-
-def period_table(data_set: ledgers.DataSet) -> Table:
-    """Return a table with one line for each period."""
-    table = plain_table(*PERIODS)
-    for cells in period_rows(data_set):
-        table.add_row(*map(_cell, cells))
-    return table
 
 
 #: The columns of releases outside the ledger.
@@ -165,14 +168,6 @@ def outside_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
     ]
 
 
-def outside_table(data_set: ledgers.DataSet) -> Table:
-    """Return a table with one line for each release outside the ledger."""
-    table = plain_table(*OUTSIDE)
-    for cells in outside_rows(data_set):
-        table.add_row(*map(_cell, cells))
-    return table
-
-
 def claim_sentence(data_set: ledgers.DataSet) -> str:
     """Say how many releases and looks outside the ledger are not covered by any privacy claim. Empty if there are none.
 
@@ -182,12 +177,7 @@ def claim_sentence(data_set: ledgers.DataSet) -> str:
     if not bare:
         return ""
     found = []
-    for kind, what in ((OutsideKind.EXACT, "exact release"), (OutsideKind.LOOK, "look")):
+    for kind, what in ((ledgers.OutsideKind.EXACT, "exact release"), (ledgers.OutsideKind.LOOK, "look")):
         number = sum(one.kind is kind for one in bare)
         found += [count_text(number, what)] if number else []
     return f"no claim covers {' and '.join(found)} outside this ledger"
-
-
-def groups_of(data_set: ledgers.DataSet) -> dict[str, list[dict[str, object]]]:
-    """Return the runs grouped by person, by month and by attribute, as a JSON-safe form."""
-    return {by.value: [group.to_dict() for group in ledgers.group_runs(data_set, by)] for by in ledgers.GroupBy}

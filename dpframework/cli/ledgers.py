@@ -27,13 +27,18 @@ from dpframework.cli.common import (
     write,
 )
 from dpframework.cli.ledger_tables import (
+    GROUPS,
+    OUTSIDE,
+    PERIODS,
     approval_table,
     cap_table,
     cap_text,
+    cells_table,
     claim_sentence,
-    group_table,
-    outside_table,
-    period_table,
+    group_rows,
+    outside_rows,
+    period_rows,
+    records_form,
     run_table,
     text_of_loss,
 )
@@ -261,10 +266,11 @@ def signers(
             by=by, key=key, add=None if add is None else ledgers.read_signers(add), remove=remove or ()
         )
     records = ledger.records()
+    form = records_form(records)
     if as_json:
-        print_json({"signers": _keys(records), "entries": records.head.number, "head": records.head.hash})
+        print_json(form)
         return
-    for name, public in sorted((_keys(records) or {}).items()):
+    for name, public in sorted((form["signers"] or {}).items()):
         write(f"{name} {public}")
     if records.signers is None:
         write(records.authority)
@@ -308,8 +314,10 @@ def show(
         data_set = shown[0]
         tables = [("approvals", approval_table(data_set)), ("runs", run_table(data_set))]
         if group is not None:
-            tables = [(f"runs by {group}", group_table(data_set, ledgers.GroupBy.parse(group)))]
-        tables += [("periods", period_table(data_set)), ("released outside this ledger", outside_table(data_set))]
+            by = ledgers.GroupBy.parse(group)
+            tables = [(f"runs by {group}", cells_table((by.value, *GROUPS), group_rows(data_set, by)))]
+        tables.append(("periods", cells_table(PERIODS, period_rows(data_set))))
+        tables.append(("released outside this ledger", cells_table(OUTSIDE, outside_rows(data_set))))
         for title, table in tables:
             if table.row_count:
                 out.print(f"\n{title}", style="bold")
@@ -358,7 +366,7 @@ def verify(
     records = ledger.records()
     if as_json:
         heads = {"entries": found.number, "head": found.hash}
-        print_json({**heads, "approvals": signatures, "signers": _keys(records)})
+        print_json({**heads, "approvals": signatures, "signers": records_form(records)["signers"]})
     else:
         for line in signatures:
             write(str(line))
@@ -384,16 +392,11 @@ def _usable_signers(signers: Path, key: Path | None) -> dict[str, str]:
     return keys
 
 
-def _keys(records: ledgers.Records) -> dict[str, str] | None:
-    return None if records.signers is None else dict(records.signers.keys)
-
-
 def _report(ledger: ledgers.Ledger, name: str, as_json: bool) -> None:
     records = ledger.records()
     data_set = records.data_set(name)
     if as_json:
-        heads = {"entries": records.head.number, "head": records.head.hash}
-        print_json({**data_set.to_dict(), "signers": _keys(records), **heads})
+        print_json({**data_set.to_dict(), **records_form(records)})
     else:
         write(f"{name}: {cap_text(data_set)}, {text_of_loss(data_set)} spent, {readable(data_set.left)} left")
         write(records.authority)

@@ -27,11 +27,11 @@ from dpframework.cli.common import (
     write,
 )
 from dpframework.cli.dossiers import ledger_state, write_dossier, write_entry
+from dpframework.cli.ledger_tables import certainty_sentences
 from dpframework.cli.run import Authority
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.output_overwrite_rule import require_output
-from dpframework.facts.privacy_losses import PrivacyLoss
 from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
 from dpframework.study.results import PLAN, Results
 from dpframework.study.study_plan import StudyPlan
@@ -159,14 +159,11 @@ def facts_in_ledger(
     """Return the facts for a report, with the ledger's entries on the plan, the data set and the run."""
     records, known = _data_set(ledger, data_set)
     authority = Authority.of(records, known.name, plan, run)
-    spent, cap = (
-        reports.certainty_sentence(reports.certainty_gains(loss, known.relation, known.unit.history))
-        for loss in (known.spent, PrivacyLoss(known.cap, delta=known.delta))
-    )
+    spent, whole = certainty_sentences(known)
     ledger_facts = (
         authority.ledger,
         f"'{known.name}', after all releases charged so far: {spent}",
-        f"if its whole cap is spent: {cap}",
+        f"if its whole cap is spent: {whole}",
     )
     return attrs.evolve(about, approvals=authority.approvals, ledger_facts=ledger_facts, ran=authority.ran)
 

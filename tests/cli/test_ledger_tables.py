@@ -139,7 +139,9 @@ def test_groups_of_runs_and_of_periods() -> None:
         ("2026-05", "4.0", "0.0"),
         ("2026-06", "3.0", "0.0"),
     ]
-    assert len(printed(tables.period_table(data_set(periods=periods)))) == 4
+    shown = tables.cells_table(tables.PERIODS, tables.period_rows(data_set(periods=periods)))
+    assert printed(shown)[1] == ["2026-04", "0.5", "2.5"]
+    assert len(printed(shown)) == 4
 
 
 def outside(kind: OutsideKind, covered: bool = False, attributes: tuple[str, ...] = ()) -> Any:
@@ -155,7 +157,7 @@ def test_releases_outside_are_listed_and_counted_by_their_kind() -> None:
         ("w", exact.value, "a, b", "eve", "2026-03-09 14:05 UTC", "e"),
         ("w", look.value, "any", "eve", "2026-03-09 14:05 UTC", "e"),
     ]
-    assert len(printed(tables.outside_table(found))) == 2
+    assert len(printed(tables.cells_table(tables.OUTSIDE, tables.outside_rows(found)))) == 2
     for made, words in (
         ([], ""),
         ([outside(exact, covered=True)], ""),
