@@ -51,11 +51,6 @@ def _argument(ctx: Any) -> Path:
     return Path(_words(ctx)[0]).expanduser()
 
 
-def _option(ctx: Any, name: str) -> str | None:
-    """Return the value of an option that was typed as `--name value`, or None."""
-    return next((value for key, value in itertools.pairwise(_words(ctx)) if key == f"--{name}"), None)
-
-
 @_completing
 def miners(_: Any) -> Iterable[str]:
     """Name the installed miners."""
@@ -111,7 +106,8 @@ def attributes(ctx: Any) -> Iterable[str]:
     from dpframework.tables.silence import silenced
     from dpframework.tables.sources import open_source
 
-    options = {key: text for key in ("sheet", "table", "query") if (text := _option(ctx, key))}
+    typed = dict(itertools.pairwise(_words(ctx)))
+    options = {key: text for key in ("sheet", "table", "query") if (text := typed.get(f"--{key}"))}
     file = _argument(ctx)
     with silenced(streams=True):
         return open_source(file, read=ReadOptions.of(options) if options else guess_file(file)).columns

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpframework.cli.command_classes import Command
-from dpframework.cli.common import Json, NewFolder, Seed, console, print_json, write
+from dpframework.cli.common import Json, NewFolder, Seed, console, plain_table, print_json, write
 from dpframework.cli.progress import progress
 from dpframework.facts.files import stage_folder
 from dpframework.facts.phrases import count_text
@@ -69,7 +69,6 @@ def demo(seed: Seed = None, out: Annotated[Path | None, NewFolder] = None, as_js
 
 
 def _story(done: Demo) -> Iterator[RenderableType]:
-    from rich.table import Table
     from rich.text import Text
 
     from dpframework.lab.demo import budget
@@ -105,11 +104,9 @@ def _story(done: Demo) -> Iterator[RenderableType]:
         "synthetic.",
         style="dim",
     )
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for head in ("tree", "planted relation", "the tree tests", "overlap"):
-        table.add_column(head, justify="right" if head == "overlap" else "left")
-    table.add_column("accuracy", justify="right")
-    table.add_column("majority class", justify="right")
+    table = plain_table("tree", "planted relation", "the tree tests")
+    for head in ("overlap", "accuracy", "majority class"):
+        table.add_column(head, justify="right")
     for c in done.comparisons:
         tests = Text(", ".join(c.found) or "neither", style="green" if c.found else "red")
         shares = (f"{share:.1%}" for share in (c.overlap, c.accuracy, c.majority))

@@ -294,18 +294,16 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the cap of each data set, what is spent and what is left. For one data set, also show approvals and runs."""
+    from dpframework.cli.ledger_formats import kind_of, ledger_form, ledger_text
+
     records = ledgers.Ledger(file).records()
     shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
     if file_out is not None:
-        from dpframework.cli.ledger_formats import kind_of, ledger_text
-
         require_output(file_out, kind_of(file_out))
         write_whole(file_out, ledger_text(records, shown, file_out), kind_of(file_out))
         write(f"wrote {file_out}")
         return
     if as_json:
-        from dpframework.cli.ledger_formats import ledger_form
-
         print_json(ledger_form(records, shown))
         return
     out = console()
@@ -369,7 +367,7 @@ def verify(
         print_json({**heads, "approvals": signatures, "signers": records_form(records)["signers"]})
     else:
         for line in signatures:
-            write(str(line))
+            write(line)
         write(records.authority)
         write(f"every entry is as it was written; head: {found}")
 
@@ -399,5 +397,4 @@ def _report(ledger: ledgers.Ledger, name: str, as_json: bool) -> None:
         print_json({**data_set.to_dict(), **records_form(records)})
     else:
         write(f"{name}: {cap_text(data_set)}, {text_of_loss(data_set)} spent, {readable(data_set.left)} left")
-        write(records.authority)
-        write(f"head: {records.head}")
+        write(f"{records.authority}\nhead: {records.head}")

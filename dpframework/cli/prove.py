@@ -25,12 +25,12 @@ from dpframework.cli.common import (
 )
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
-from dpframework.facts.output_overwrite_rule import FileKind, require_output
+from dpframework.facts.output_overwrite_rule import require_output
 from dpframework.facts.phrases import count_text
 from dpframework.study.plugin_registry import registry
 
 if TYPE_CHECKING:
-    from dpframework.formulas import Claim, Proof, ScoreClaims
+    from dpframework.formulas import Proof, ScoreClaims
     from dpframework.study.study_plan import StudyPlan
 
 Effort = Annotated[
@@ -76,7 +76,9 @@ def prove(
     from dpframework.plan.verification_records import VERIFIED_FILE
 
     warn_of_problems()
-    _require_outputs((certificate, CERTIFICATE_FILE), (record, VERIFIED_FILE))
+    for path, kind in ((certificate, CERTIFICATE_FILE), (record, VERIFIED_FILE)):
+        if path is not None:
+            require_output(path, kind)
     if (certificate is not None or record is not None) and refute:
         raise InputError("--refute makes no proofs to write; leave out --certificate and --record")
     plan = open_plan(Path(subject)) if subject.endswith((".toml", ".json")) else None
@@ -86,8 +88,7 @@ def prove(
     if not scored:
         raise InputError(f"no query of '{subject}' computes scores by a formula, so there is nothing to prove")
     if refute:
-        scored = [attrs.evolve(one, claims=_claims(refute)) for one in scored]
-        found = [(one, _refute(one)) for one in scored]
+        found = _refute(scored, refute)
     else:
         require_solvers()
         found = [(one, proved_claims(one.shape, one.claims, effort)) for one in scored]
@@ -147,12 +148,6 @@ def audit_proof(
         write(f"{count_text(proved, 'proof')} of {count_text(len(found), 'claim')} stand, for plan {plan.hash[:12]}")
     if problems:
         raise typer.Exit(REFUSED)
-
-
-def _require_outputs(*outputs: tuple[Path | None, FileKind]) -> None:
-    for path, kind in outputs:
-        if path is not None:
-            require_output(path, kind)
 
 
 def _record(path: Path, found: Sequence[tuple[ScoreClaims, tuple[Proof, ...]]]) -> None:
@@ -221,8 +216,9 @@ def _queries(miner: Any) -> Iterator[Any]:
                 yield node.query
 
 
-def _claims(texts: Sequence[str]) -> tuple[Claim, ...]:
-    from dpframework.formulas import Change, Claim, as_formula
+def _refute(scored: Sequence[ScoreClaims], texts: Sequence[str]) -> list[tuple[ScoreClaims, tuple[Proof, ...]]]:
+    """Look for tables that refute claims, such as "fall=1/2", about each of some score formulas."""
+    from dpframework.formulas import Change, Claim, Proof, Verdict, as_formula, find_refutation
 
     claims = []
     for text in texts:
@@ -230,19 +226,17 @@ def _claims(texts: Sequence[str]) -> tuple[Claim, ...]:
         if change not in (Change.RISE, Change.FALL, Change.REPLACED):
             raise InputError(f"'{text}' is no claim; write rise=1, fall=1/2 or replaced=1")
         claims.append(Claim(Change(change), as_formula(bound)))
-    return tuple(claims)
-
-
-def _refute(one: ScoreClaims) -> tuple[Proof, ...]:
-    from dpframework.formulas import Proof, Verdict, find_refutation
-
-    found = [(claim, find_refutation(one.shape, claim)) for claim in one.claims]
-    return tuple(
-        Proof(claim, Verdict.UNPROVED, problem="no table refutes it")
-        if table is None
-        else Proof(claim, Verdict.REFUTED, refuted_by=table)
-        for claim, table in found
-    )
+    found = []
+    for one in scored:
+        tables = [(claim, find_refutation(one.shape, claim)) for claim in claims]
+        proofs = tuple(
+            Proof(claim, Verdict.UNPROVED, problem="no table refutes it")
+            if table is None
+            else Proof(claim, Verdict.REFUTED, refuted_by=table)
+            for claim, table in tables
+        )
+        found.append((attrs.evolve(one, claims=tuple(claims)), proofs))
+    return found
 
 
 def _form(proof: Proof) -> dict[str, Any]:

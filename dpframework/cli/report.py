@@ -36,6 +36,16 @@ from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
 from dpframework.study.results import PLAN, Results
 from dpframework.study.study_plan import StudyPlan
 
+Form = Annotated[
+    ReportFormat | None,
+    choice_option(
+        "FORMAT",
+        ReportFormat,
+        "The report's format: terminal, md, html (a page for a browser), csv or json. The last two list only the "
+        "releases. By default the ending of --out decides, and without --out the format is terminal.",
+        "--format",
+    ),
+]
 Owner = Annotated[Path | None, path_option("FILE", "The owner's statements (see 'dpframework statements').", "--owner")]
 
 
@@ -45,16 +55,7 @@ app = typer.Typer()
 @app.command(cls=Command, epilog="Example: dpframework report study.toml --out report.html")
 def report(
     subject: Annotated[Path, path_argument("STUDY", "A study file (.toml), a plan (.json), or the folder of a run.")],
-    form: Annotated[
-        ReportFormat | None,
-        choice_option(
-            "FORMAT",
-            ReportFormat,
-            "The report's format: terminal, md, html (a page for a browser), csv or json. The last two list only the "
-            "releases. By default the ending of --out decides, and without --out the format is terminal.",
-            "--format",
-        ),
-    ] = None,
+    form: Form = None,
     out: Annotated[
         Path | None, path_option("FILE", "Write to this file, such as report.html, report.md or releases.csv.")
     ] = None,
@@ -77,7 +78,13 @@ def report(
     """Report on a plan or a run, with totals, steps, sensitivities, expected errors, findings and results."""
     warn_of_problems()
     if dossier or registry:
-        _write_dossier_or_entry(subject, form, out, ledger, data_set, verified, rows, owner, as_json, registry=registry)
+        plan, results, title, _ = _read_subject(subject, verified, rows)
+        asked = ledger is not None or data_set is not None
+        state = ledger_state(_data_set(ledger, data_set)[1]) if asked else None
+        if registry:
+            write_entry(plan, title=title, owner=owner, ledger=state, out=out, as_json=as_json)
+        else:
+            write_dossier(plan, results, title=title, owner=owner, ledger=state, form=form, out=out, as_json=as_json)
         return
     if owner is not None:
         raise InputError("--owner goes with --dossier or --registry, which read the statements")
@@ -105,30 +112,6 @@ def report(
         write(lay_out(chosen, plan, results, title=title, about=about), end="")
 
 
-def _write_dossier_or_entry(
-    subject: Path,
-    form: ReportFormat | None,
-    out: Path | None,
-    ledger: Path | None,
-    data_set: str | None,
-    verified: Path | None,
-    rows: int | None,
-    owner: Path | None,
-    as_json: bool,
-    *,
-    registry: bool,
-) -> None:
-    """Write a dossier, or an entry for the registry."""
-    plan, results, title, _ = _read_subject(subject, verified, rows)
-    state = None
-    if ledger is not None or data_set is not None:
-        state = ledger_state(_data_set(ledger, data_set)[1])
-    if registry:
-        write_entry(plan, title=title, owner=owner, ledger=state, out=out, as_json=as_json)
-    else:
-        write_dossier(plan, results, title=title, owner=owner, ledger=state, form=form, out=out, as_json=as_json)
-
-
 def _data_set(ledger: Path | None, data_set: str | None) -> tuple[ledgers.Records, ledgers.DataSet]:
     """Return a ledger's records, and the data set of that name."""
     file, name = ledger_and_data_set(ledger, data_set)
@@ -154,7 +137,7 @@ def _report_form(plan: StudyPlan, results: Results | None, about: reports.About)
 
 
 def facts_in_ledger(
-    ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About, run: str | None = None
+    ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About, run: str | None
 ) -> reports.About:
     """Return the facts for a report, with the ledger's entries on the plan, the data set and the run."""
     records, known = _data_set(ledger, data_set)
