@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from dpframework.facts.printable import printable_lines
 from dpframework.plan.node_kind_table import KINDS
-from dpframework.reports.difference.marks import Mark
+from dpframework.reports.difference.merged_plans import Mark
 from dpframework.reports.page_drawing import difference_on_page
-from dpframework.reports.plan_facts import headlines, is_alarming, public_facts
-from dpframework.reports.report_facts import About, brief
+from dpframework.reports.report_facts import About, brief, headlines, is_alarming, public_facts
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.section_blocks import SectionBlock
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections

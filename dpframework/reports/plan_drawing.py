@@ -10,7 +10,7 @@ import attrs
 from dpframework.accountant import AccountedPlan
 from dpframework.plan.index import PlacedNode
 from dpframework.plan.node_kind_table import NodeKind
-from dpframework.reports.difference.marks import Mark
+from dpframework.reports.difference.merged_plans import Mark
 from dpframework.reports.loss_text import cost_text, loss_of
 
 if TYPE_CHECKING:

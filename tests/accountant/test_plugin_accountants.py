@@ -17,7 +17,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.accountant import BUILT_IN, AdditiveAccountant
-from dpframework.reports import plan_facts, text_drawings
+from dpframework.reports import report_facts, text_drawings
 from dpframework.reports.difference import difference
 from dpframework.reports.html import html_difference, html_report
 from dpframework.run.miner import Example
@@ -102,7 +102,7 @@ def test_the_smallest_total_is_a_plugins_in_plan_check_and_reports(installed: Ca
     assert [finding.code for finding in plan.check()] == ["DP027"]
     line = "total: epsilon 1.0 under add-or-remove-one, half accounting (budget 1.0)"
     assert text_drawings.tree(plan).endswith(line)
-    assert ("total, half accounting", "epsilon 1.0") in plan_facts.public_facts(plan)
+    assert ("total, half accounting", "epsilon 1.0") in report_facts.public_facts(plan)
     assert line in dpf.reports.markdown_report(plan)
     assert "| the whole plan | epsilon 2.0 | epsilon 1.0 |" in dpf.reports.markdown_report(plan)
     page = html_report(plan)

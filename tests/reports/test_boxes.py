@@ -12,7 +12,7 @@ import dpframework as dpf
 from dpframework.plan.node_kind_table import KINDS
 from dpframework.plan.nodes import Sequential, Step
 from dpframework.reports.difference import difference
-from dpframework.reports.difference.marks import Mark
+from dpframework.reports.difference.merged_plans import Mark
 from dpframework.reports.node_rows import node_tree
 from dpframework.reports.odds import CertaintyGain
 from dpframework.reports.page_drawing import _fold_if_large, difference_on_page, merge_equal, plan_on_page

@@ -1,5 +1,4 @@
-from .marks import Mark as Mark
-from .merged_plans import MergedNode as MergedNode
+from .merged_plans import Mark as Mark, MergedNode as MergedNode
 from .node_side import Side as Side
 from .plan_changes import (
     Difference as Difference,
