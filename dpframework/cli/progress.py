@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dpframework.cli.common import console, on_terminal
@@ -14,17 +14,6 @@ from dpframework.tables.reading_progress import watch_progress
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-
-class _ProgressBar(Observer):
-    """An observer that reports each release to a progress bar."""
-
-    def __init__(self, show: Callable[[Release], None]) -> None:
-        self._show = show
-
-    def released(self, release: Release) -> None:
-        """Report the release."""
-        self._show(release)
 
 
 @contextlib.contextmanager
@@ -52,13 +41,12 @@ def progress() -> Iterator[Observer]:
     with _screen_of_its_own() as own, Progress(*columns, console=own, transient=True) as bar:
         task = bar.add_task("reading", total=None)
 
-        def tell(done: float, files: int) -> None:
-            bar.update(task, description=reading_text(done, files))
+        class ProgressBar(Observer):
+            def released(self, release: Release) -> None:
+                bar.update(task, advance=1, description=release.charge.path.split("/")[0])
 
-        with watch_progress(tell):
-            yield _ProgressBar(
-                lambda release: bar.update(task, advance=1, description=release.charge.path.split("/")[0])
-            )
+        with watch_progress(lambda done, files: bar.update(task, description=reading_text(done, files))):
+            yield ProgressBar()
 
 
 @contextlib.contextmanager

@@ -159,8 +159,8 @@ def draw_plan(plan: AccountedPlan) -> NodeDrawing:
 
 def draw_difference(difference: Difference) -> NodeDrawing:
     """Return the drawing of two plans merged into one."""
-    numbers = {id(node): number for number, node in enumerate(difference.nodes())}
     nodes = list(difference.nodes())
+    numbers = {id(node): number for number, node in enumerate(nodes)}
     old = {node.before.number: number for number, node in enumerate(nodes) if node.before is not None}
     new = {node.after.number: number for number, node in enumerate(nodes) if node.after is not None}
     had, has = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from dpframework.checks import ASSUMPTIONS
 from dpframework.facts.privacy_losses import Relation, readable
@@ -293,32 +293,32 @@ def _justification(subject: DossierSubject) -> Iterator[Answer]:
     yield from _state(subject, "justification.epsilon", "justification.process")
 
 
-_ITEMS: tuple[tuple[str, str, str, Callable[[DossierSubject], Iterator[Answer]]], ...] = (
-    (TOP, "epsilon", "How much can anybody learn about one person?", _epsilon),
-    (TOP, "variant and delta", "Which notion of privacy holds, and can it fail?", _delta),
-    (TOP, "unit of privacy", "Who or what is protected?", _unit),
-    (TOP, "contributions", "How much can one person contribute?", _contributions),
-    (TOP, "what is not protected", "Which tables are neighbours, and what stays in the clear?", _neighbours),
-    (TOP, "other releases", "What else was released from these data, with noise or without?", _others),
-    (TOP, "composition", "How do the losses of several releases add up, and who keeps count?", _composition),
-    (MIDDLE, "correctness", "Are mechanisms and sensitivities right, and was the code tested?", _correctness),
-    (MIDDLE, "assumptions", "What else must hold for the guarantee?", _assumptions),
-    (MIDDLE, "utility", "How accurate are the results?", _utility),
-    (MIDDLE, "bias and small groups", "For whom does noise distort results most, and what else shifts them?", _bias),
-    (MIDDLE, "bounds and domains", "Where do bounds, cuts and values come from?", _bounds),
-    (MIDDLE, "post-processing", "What happens to releases afterwards?", _postprocessing),
-    (MIDDLE, "choices made by looking", "Was anything tuned or explored on the rows?", _choices),
-    (DEPLOYMENT, "randomness and rounding", "Where does the noise come from, and can rounding leak?", _randomness),
-    (DEPLOYMENT, "side channels", "What else can be seen of a run?", _side_channels),
-    (DEPLOYMENT, "trust and actors", "Who must be trusted, and with what?", _trust),
-    (DEPLOYMENT, "security and access", "Who can reach the rows?", _only("security.access", "security.measures")),
-    (BASE, "data collection", "How were the rows collected, and how long are they kept?",
-     _only("collection.how", "collection.retention")),
-    (BASE, "justification", "Why these choices, and who decided?", _justification),
-)  # fmt: skip
-
 #: The questions of a dossier, from the top of the pyramid.
-ITEMS: tuple[Item, ...] = tuple(Item(*one) for one in _ITEMS)
+ITEMS: tuple[Item, ...] = (
+    Item(TOP, "epsilon", "How much can anybody learn about one person?", _epsilon),
+    Item(TOP, "variant and delta", "Which notion of privacy holds, and can it fail?", _delta),
+    Item(TOP, "unit of privacy", "Who or what is protected?", _unit),
+    Item(TOP, "contributions", "How much can one person contribute?", _contributions),
+    Item(TOP, "what is not protected", "Which tables are neighbours, and what stays in the clear?", _neighbours),
+    Item(TOP, "other releases", "What else was released from these data, with noise or without?", _others),
+    Item(TOP, "composition", "How do the losses of several releases add up, and who keeps count?", _composition),
+    Item(MIDDLE, "correctness", "Are mechanisms and sensitivities right, and was the code tested?", _correctness),
+    Item(MIDDLE, "assumptions", "What else must hold for the guarantee?", _assumptions),
+    Item(MIDDLE, "utility", "How accurate are the results?", _utility),
+    Item(MIDDLE, "bias and small groups",
+         "For whom does noise distort results most, and what else shifts them?", _bias),
+    Item(MIDDLE, "bounds and domains", "Where do bounds, cuts and values come from?", _bounds),
+    Item(MIDDLE, "post-processing", "What happens to releases afterwards?", _postprocessing),
+    Item(MIDDLE, "choices made by looking", "Was anything tuned or explored on the rows?", _choices),
+    Item(DEPLOYMENT, "randomness and rounding", "Where does the noise come from, and can rounding leak?", _randomness),
+    Item(DEPLOYMENT, "side channels", "What else can be seen of a run?", _side_channels),
+    Item(DEPLOYMENT, "trust and actors", "Who must be trusted, and with what?", _trust),
+    Item(DEPLOYMENT, "security and access", "Who can reach the rows?",
+         _only("security.access", "security.measures")),
+    Item(BASE, "data collection", "How were the rows collected, and how long are they kept?",
+         _only("collection.how", "collection.retention")),
+    Item(BASE, "justification", "Why these choices, and who decided?", _justification),
+)  # fmt: skip
 
 #: Topics of the documents named in `dossier_content` that no study of this framework touches, each with the reason.
 OUT_OF_SCOPE: tuple[tuple[str, str], ...] = (
