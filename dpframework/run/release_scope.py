@@ -17,7 +17,7 @@ from dpframework.facts.process_identity import ProcessMark, this_process
 from dpframework.facts.row_partitions import NOTHING_DERIVED, AttributeSources, Cut, number_of_parts, sources_of
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.node_kind_table import Accounting
-from dpframework.plan.nodes import FromRelease, Node, Parallel, Sequential, Step
+from dpframework.plan.nodes import FromRelease, Node, Parallel, Sample, Sequential, Step
 from dpframework.plan.plan import Plan
 from dpframework.plan.spend_block_node import Spend
 from dpframework.run.node_states import (
@@ -287,12 +287,17 @@ class Scope:
                     "by which the parts may be cut, or be empty if every attribute may be used"
                 )
             return f"by these {parts.number} parts is not in the plan, or not in the branch that was taken"
-        searched: type[Node] = {StepState: Step, SequentialState: Sequential}.get(kind, Spend)
-        found = [getattr(node, "name", None) for node in self._nodes if isinstance(node, searched)]
-        names = [one for one in found if one is not None]
-        if name in names:
+        kinds: dict[type[OnceState], type[Node]] = {
+            StepState: Step,
+            SequentialState: Sequential,
+            SampleState: Sample,
+            SpendState: Spend,
+        }
+        names = [getattr(node, "name", None) for node in self._nodes if isinstance(node, kinds[kind])]
+        # A sample may be looked up without a name.
+        if name in names or (name is None and names):
             return "is in a branch of the plan that was not taken"
-        return f"is not in the plan; {nearest(str(name), names)}"
+        return f"is not in the plan; {nearest(str(name), [one for one in names if one is not None])}"
 
 
 class Run:

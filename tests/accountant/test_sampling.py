@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -117,6 +118,21 @@ def test_a_sample_is_drawn_once_and_only_if_planned() -> None:
     private.release("all")
     assert "rows" not in repr(sample)
     assert run.spent == plan.total()
+
+
+def test_a_refused_sample_is_told_of_the_planned_samples_and_not_of_blocks(opened: Callable[..., Any]) -> None:
+    block = dpf.spend("rounds", dpf.kind("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace), epsilon=1)
+    unsampled, _ = opened(block, table(9))
+    for name, what in ((None, "a sample"), ("rounds", "sample 'rounds'")):
+        with pytest.raises(dpf.ReleaseRefused, match=f"^{what} is not in the plan; none is known here$"):
+            unsampled.sampled(name)
+    private, _ = opened(dpf.either(count("all"), dpf.sample(RATE, count(), name="half")), table(9))
+    private.release("all")
+    for name, what in ((None, "a sample"), ("half", "sample 'half'")):
+        with pytest.raises(dpf.ReleaseRefused, match=f"^{what} is in a branch of the plan that was not taken$"):
+            private.sampled(name)
+    with pytest.raises(dpf.ReleaseRefused, match=r"^sample 'hal' is not in the plan; did you mean 'half'"):
+        private.sampled("hal")
 
 
 def test_what_a_sample_costs() -> None:
