@@ -107,12 +107,6 @@ class Gate:
             self.recorder.charged(charge)
         self._tell("charged", charge, self._public)
 
-    def _release(self, one: ChargedRelease, answer: Any) -> Any:
-        """Draw the output for an answer, tell the observers of it, and return the miner's copy."""
-        candidates = self._candidates(one.charge, answer, one.inputs)
-        (output,) = self.draw(one.charge, [answer])
-        return self._tell_output(one, candidates, output)
-
     def _tell_output(self, one: ChargedRelease, candidates: Sequence[Any] | None, output: Any) -> Any:
         """Tell the observers of an output, and return the miner's copy."""
         require_own(self.process)
