@@ -24,10 +24,9 @@ from dpframework.ledger.approvals import RecordedRun, data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.ledger_state import Records, refusal
-from dpframework.ledger.release_journal import Owner, StoredRelease, encode_output, require_as_left
+from dpframework.ledger.release_journal import Owner, RunJournal, StoredRelease, encode_output, require_as_left
 from dpframework.ledger.resumable_release_gate import JournaledGate
 from dpframework.ledger.run_entry_subject import RunSubject
-from dpframework.ledger.run_journal import RunJournal
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.plan.plan import Plan
 from dpframework.run.gate import Gate

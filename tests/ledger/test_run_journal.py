@@ -9,8 +9,7 @@ import pytest
 import dpframework as dpf
 from dpframework.ledger.chain import Chain
 from dpframework.ledger.journal_key_file import journal_key
-from dpframework.ledger.release_journal import Owner
-from dpframework.ledger.run_journal import RunJournal
+from dpframework.ledger.release_journal import Owner, RunJournal
 
 OWNER = Owner("ledger", "people", "plan", "run", b"k" * 32)
 
