@@ -9,7 +9,6 @@ import attrs
 
 from dpframework.accountant import Accountant
 from dpframework.facts.errors import DPFrameworkError, RunStopped, is_failure
-from dpframework.facts.periods import Period
 from dpframework.mechanisms.randomness import Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.plan.nodes import Sequential
 from dpframework.run.gate import Gate
@@ -18,7 +17,6 @@ from dpframework.run.miner_chain import mine_part
 from dpframework.run.observers import Observer
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.recorder_interface import Recorder
-from dpframework.run.release_scope import Run
 from dpframework.study.plugin_registry import registry
 from dpframework.study.results import Results
 from dpframework.study.runner_without_miner import release_all, require_no_choice, require_samples_anew
@@ -108,6 +106,25 @@ class StudyRun:
         rows = gate.load(loaded) if isinstance(loaded, Table) else loaded
         whole = PrivateTable(plan.schema, rows, run.scope(), gate)
         found: dict[str, Any] = {}
+
+        def results(stop: DPFrameworkError | None) -> Results:
+            """Return the results so far. `stop` is the error that ended the run early, or None."""
+            return Results(
+                dict(found),
+                plan,
+                gate.randomness.private and not plan.facts.inferred,
+                budget.name,
+                tuple(run.charges),
+                run.spent,
+                None if ledger is None else ledger.id,
+                None if ledger is None else ledger.head,
+                None if stop is None else str(stop),
+                public_seed=f"{gate.public_seed:032x}" if gate.drew_publicly else None,
+                period=None if period is None else period.name,
+                samplers=gate.randomness.samplers,
+                counting_summary=engine.counting_summary(),
+            )
+
         try:
             try:
                 self._run_miners(whole, gate, found)
@@ -116,9 +133,9 @@ class StudyRun:
                 gate.end()
                 gate.drop(rows)
         except DPFrameworkError as error:
-            error.results = self._results(found, run, budget, gate, ledger, error, period)
+            error.results = results(error)
             raise
-        return self._results(found, run, budget, gate, ledger, None, period)
+        return results(None)
 
     def _run_miners(self, whole: PrivateTable, gate: Gate, found: dict[str, Any]) -> None:
         """Run the miners one after another, and add each result to `found`."""
@@ -142,36 +159,6 @@ class StudyRun:
             # A miner may have caught the failure of a release. Its result could then reveal the failure.
             gate.require_well()
             found[name] = result
-
-    def _results(
-        self,
-        found: Mapping[str, Any],
-        run: Run,
-        budget: Accountant[Any],
-        gate: Gate,
-        ledger: Recorder | None,
-        stop: DPFrameworkError | None,
-        period: Period | None,
-    ) -> Results:
-        """Return the results so far. `stop` is the error that ended the run early, or None."""
-        private = gate.randomness.private and not self.plan.facts.inferred
-        recorded, head = (None, None) if ledger is None else (ledger.id, ledger.head)
-        why = None if stop is None else str(stop)
-        return Results(
-            dict(found),
-            self.plan,
-            private,
-            budget.name,
-            tuple(run.charges),
-            run.spent,
-            recorded,
-            head,
-            why,
-            public_seed=f"{gate.public_seed:032x}" if gate.drew_publicly else None,
-            period=None if period is None else period.name,
-            samplers=gate.randomness.samplers,
-            counting_summary=self.engine.counting_summary(),
-        )
 
 
 def _stop_error(name: str, miner: Miner | None, error: BaseException) -> RunStopped:
