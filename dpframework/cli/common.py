@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-    from dpframework.reports import About
     from dpframework.tables.engine_base import Engine
 
 REFUSED = 1  # the exit code if something was refused or failed a test
@@ -249,16 +248,6 @@ def engine_of(file: StudyFile, name: str | None) -> Engine:
         return EngineChoice(name).make()
     with prefix_errors(f"{file.source}: "):
         return file.engine.make()
-
-
-def about_of(path: Path) -> About:
-    """Return the facts that a study file adds to a report on its plan: the names of its data files.
-
-    A plan (.json) adds no facts.
-    """
-    from dpframework.reports import About
-
-    return About() if path.suffix == ".json" else About(data=load_study(path).data.files)
 
 
 AboutRows = Annotated[

@@ -19,7 +19,6 @@ from dpframework.cli.common import (
     Json,
     Subject,
     VerifiedFile,
-    about_of,
     choice_option,
     console,
     on_terminal,
@@ -157,7 +156,7 @@ def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
         case PlanFormat.HTML:
             from dpframework.reports.html import html_report
 
-            return html_report(planned, title=study.stem, about=about_of(study))
+            return html_report(planned, title=study.stem)
         case PlanFormat.TREE:
             from dpframework.reports.result_table_rows import cost_lines, error_lines, standing_lines
 

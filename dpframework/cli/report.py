@@ -14,7 +14,6 @@ from dpframework.cli.common import (
     AboutRows,
     Json,
     VerifiedFile,
-    about_of,
     choice_option,
     console,
     ledger_and_data_set,
@@ -160,7 +159,7 @@ def _read_subject(
         )
     if not subject.is_dir():
         plan = open_plan(subject, verified=verified, rows=rows)
-        return plan, None, subject.stem, about_of(subject)
+        return plan, None, subject.stem, reports.About()
     results = Results.load(subject)
     plan = results.plan.with_rows(rows)
     if verified is not None:
