@@ -20,7 +20,7 @@ from dpframework.study.study_plan import StudyPlan
 ANY = "any"  # how CSV shows the attributes of a step that may read any attribute
 
 
-def release_rows(plan: StudyPlan, ran: RunSummary | None = None) -> list[dict[str, Any]]:
+def release_rows(plan: StudyPlan, ran: RunSummary | None) -> list[dict[str, Any]]:
     """Return each planned step's part of the study, its miner, the attributes that it may read, and its `StepRow`.
 
     After a run, `released` says how often the step was released.

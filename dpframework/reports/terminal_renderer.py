@@ -48,7 +48,7 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> RenderableType:
     return FittedText(draw)
 
 
-def plan_tree(plan: StudyPlan, width: int | None = None) -> Text:
+def plan_tree(plan: StudyPlan, width: int | None) -> Text:
     """Return the plan's tree, with its losses and its total in colours, and with long lines broken between words."""
     return _colour_tree(tree(plan), width)
 
@@ -63,7 +63,7 @@ def _colour_tree(drawn: str, width: int | None) -> Text:
     return text
 
 
-def errors_text(plan: StudyPlan, width: int | None = None) -> Text:
+def errors_text(plan: StudyPlan, width: int | None) -> Text:
     """Return a line on the number of rows, then one line on the error of each kind of release."""
     from rich.text import Text
 
