@@ -122,8 +122,7 @@ def run(
     said = {"study": study.stem, "by": by or _account(), "purpose": purpose}
     recorded = _open_run(ledger, data_set, pin, out, {**said, "period": period})
     file = load_study(study)
-    if period or file.study.unit.period is not None:
-        (file.study.unit.during(period) if period else file.study.unit).require_span()
+    file.unit_of(period).require_span()
     ready, facts = _prepare(file, engine_of(file, engine), as_json)
     if recorded is not None:
         recorded.data = file.data.paths()

@@ -142,10 +142,16 @@ class StudyFile:
             If a file is missing or does not fit the schema. The message names the study file too.
         """
         with self._name_file():
-            return self.data.read(self.study.schema, self._unit(period), key, self._values_read(), mapped=mapped)
+            return self.data.read(self.study.schema, self.unit_of(period), key, self._values_read(), mapped=mapped)
 
-    def _unit(self, period: str) -> PrivacyUnit:
-        """Return the privacy unit with which to read the table, in one period if `period` is not empty."""
+    def unit_of(self, period: str) -> PrivacyUnit:
+        """Return the privacy unit with which to read the table, in one period if `period` is not empty.
+
+        Raises
+        ------
+        InputError
+            If a period is given and the study has none, or no period has that name.
+        """
         return self.study.unit.during(period) if period else self.study.unit
 
     def table_files(self, key: bytes | None = None, *, period: str = "") -> TableFiles | DatabaseTable:
@@ -162,7 +168,7 @@ class StudyFile:
             If a file is missing.
         """
         with self._name_file():
-            return self.data.table_files(self.study.schema, self._unit(period), key, self._values_read())
+            return self.data.table_files(self.study.schema, self.unit_of(period), key, self._values_read())
 
     @contextlib.contextmanager
     def _name_file(self) -> Iterator[None]:
