@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dpframework.cli.command_classes import Command
-from dpframework.cli.common import Json, RowsPerUnit, Unit, print_json, read_path, write
+from dpframework.cli.common import Json, RowsPerUnit, Unit, path_argument, print_json, write
 from dpframework.facts.path_containment import require_relative
 from dpframework.facts.privacy_losses import decimal_text
 from dpframework.facts.schema import read_schema
@@ -19,15 +19,8 @@ app = typer.Typer()
 
 @app.command(cls=Command, epilog="Example: dpframework describe visits.csv visits.schema.toml --epsilon 1")
 def describe(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            parser=read_path, metavar="DATA", help="The table, as a path from the study's folder. It is not opened."
-        ),
-    ],
-    schema: Annotated[
-        Path, typer.Argument(parser=read_path, metavar="SCHEMA", help="A schema file, as a path from there.")
-    ],
+    data: Annotated[Path, path_argument("DATA", "The table, as a path from the study's folder. It is not opened.")],
+    schema: Annotated[Path, path_argument("SCHEMA", "A schema file, as a path from there.")],
     epsilon: Annotated[str, typer.Option(metavar="EPSILON", help="The budget of the whole study.")] = "1",
     unit: Unit = None,
     rows_per_unit: RowsPerUnit = 1,

@@ -18,12 +18,12 @@ from dpframework.cli.common import (
     Unit,
     console,
     name_option,
+    number_option,
+    path_argument,
     path_option,
     plain_table,
     print_json,
-    read_path,
     say,
-    whole_number,
     write,
 )
 from dpframework.facts.attributes import Numeric
@@ -91,30 +91,20 @@ JoiningColumn = Annotated[
     epilog="Example: dpframework schema infer adult.csv --numeric quantile --bins 8 --out adult.schema.toml",
 )
 def infer(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            parser=read_path, metavar="FILE", help="A CSV, Parquet, Excel or SQLite file; with --right, the left view."
-        ),
-    ],
+    file: Annotated[Path, path_argument("FILE", "A CSV, Parquet, Excel or SQLite file; with --right, the left view.")],
     right: RightView = None,
     id: JoiningColumn = None,  # noqa: A002
     numeric: CutModeName = "equal-width",
-    bins: Annotated[int, typer.Option(parser=whole_number, metavar="N", help="The most bins of an attribute.")] = 16,
+    bins: Annotated[int, number_option("The most bins of an attribute.")] = 16,
     categorical: CategoricalColumns = None,
     open_columns: OpenColumns = None,
     exclude: ExcludedColumns = None,
-    max_categories: Annotated[
-        int, typer.Option(parser=whole_number, metavar="N", help="The most values of a categorical attribute.")
-    ] = 100,
+    max_categories: Annotated[int, number_option("The most values of a categorical attribute.")] = 100,
     read: ReadFile = None,
     sheet: Sheet = None,
     table: DatabaseTable = None,
     query: Query = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(parser=read_path, metavar="FILE", help="Write the schema here; by default to standard output."),
-    ] = None,
+    out: Annotated[Path | None, path_option("FILE", "Write the schema here; by default to standard output.")] = None,
     as_json: Json = False,
 ) -> None:
     """Make a schema from private data, for experiments or as a draft of public facts. This is not private.
@@ -138,7 +128,11 @@ def infer(
     schema, text = draft.schema, draft.dumps()
     if out is None and not as_json:
         _require_encodable(text)
-    _warn(draft)
+    say(WARNING)
+    if draft.notes:
+        say(SHOWS_ROWS)
+    for note in draft.notes:
+        say(str(note))
     if out is not None:
         write_whole(out, text)
     if as_json:
@@ -177,15 +171,6 @@ def _require_encodable(text: str) -> None:
         raise InputError(f"standard output is {encoding}, which lacks {lacking!a}; give a file with --out") from None
 
 
-def _warn(draft: SchemaDraft) -> None:
-    """Tell the owner that the schema is not private, with the notes about its columns."""
-    say(WARNING)
-    if draft.notes:
-        say(SHOWS_ROWS)
-        for note in draft.notes:
-            say(str(note))
-
-
 def _name_options(sentence: str) -> str:
     """Return a sentence whose remedy names options in place of parameters. Names of columns in quotes are kept."""
     what, semicolon, remedy = sentence.rpartition("; ")
@@ -218,13 +203,8 @@ def _draft(file: Path, right: Path | None, key: str | None, choices: dict[str, A
 
 @app.command(cls=Command, epilog="Example: dpframework schema check adult.csv adult.schema.toml")
 def check(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            parser=read_path, metavar="DATA", help="A CSV, Parquet, Excel or SQLite file; with --right, the left view."
-        ),
-    ],
-    schema: Annotated[Path, typer.Argument(parser=read_path, metavar="SCHEMA", help="A schema file.")],
+    file: Annotated[Path, path_argument("DATA", "A CSV, Parquet, Excel or SQLite file; with --right, the left view.")],
+    schema: Annotated[Path, path_argument("SCHEMA", "A schema file.")],
     right: RightView = None,
     id: JoiningColumn = None,  # noqa: A002
     unit: Unit = None,
@@ -250,7 +230,7 @@ def check(
 
 @app.command(cls=Command, epilog="Example: dpframework schema show adult.schema.toml")
 def show(
-    file: Annotated[Path, typer.Argument(parser=read_path, metavar="FILE", help="A schema file.")],
+    file: Annotated[Path, path_argument("FILE", "A schema file.")],
     as_json: Json = False,
 ) -> None:
     """Show the attributes of a schema file."""
