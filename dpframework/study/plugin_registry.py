@@ -94,10 +94,15 @@ class Registry:
     ----------
     found
         Entry points of the group `dpframework`. By default all installed ones.
+
+    Attributes
+    ----------
+    problems
+        The problems found so far. Miners and mechanisms that were not used yet may have more (see `checked`).
     """
 
     def __init__(self, found: Iterable[EntryPoint] | None = None) -> None:
-        self._problems: list[Problem] = []
+        self.problems: list[Problem] = []
         self._hooks = HookCalls(self._report)
         self._hooks.register(built_in_components, CORE, self._hooks.marks(built_in_components))
         seen: dict[str, EntryPoint] = {}
@@ -153,11 +158,6 @@ class Registry:
                     self._report(known.pop(name).plugin, fault)
         return self.problems
 
-    @property
-    def problems(self) -> list[Problem]:
-        """The problems found so far. Miners and mechanisms that were not used yet may have more (see `checked`)."""
-        return self._problems
-
     def accountants_at(self, delta: Fraction) -> tuple[type[Accountant[Any]], ...]:
         """Return the accountants that may total a plan with this delta. Built-in ones come first, and so win a tie."""
         others = (brought.component for brought in self.accountants.values() if brought.plugin != CORE)
@@ -194,7 +194,7 @@ class Registry:
         return brought
 
     def _report(self, plugin: str, reason: str) -> None:
-        self._problems.append(Problem(plugin, reason))
+        self.problems.append(Problem(plugin, reason))
 
     def miner(self, name: str, /, **parameters: Any) -> Miner:
         """Return a miner by its name, with these parameters.
