@@ -427,7 +427,7 @@ def test_miners_and_mechanisms(capsys):
 def test_plugin_problems_are_warnings(capsys, monkeypatch):
     from dpframework.study.plugin_registry import Problem, registry
 
-    monkeypatch.setattr(registry(), "_problems", [Problem("torn", "cannot be imported")])
+    monkeypatch.setattr(registry(), "problems", [Problem("torn", "cannot be imported")])
     code, out, err = run(capsys, "miners")
     assert code == 0
     assert err == "warning: plugin 'torn': cannot be imported\n"
