@@ -285,7 +285,7 @@ def unit_keys(key: bytes, ids: pl.Series) -> NDArray[np.uint64]:
 
 def _row_keys(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[Any]) -> NDArray[np.uint64]:
     """Return the key of each row, the hash of its place among its unit's rows under the key of its unit."""
-    from dpframework.tables.siphash import siphash
+    from dpframework.tables.unit_row_choice_kernels import siphash
 
     own = keys[units]
     return siphash(own[:, 0], own[:, 1], places.astype(np.uint64))

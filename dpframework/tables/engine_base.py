@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +26,6 @@ from dpframework.tables.block_parts_by_cut import parts_of
 from dpframework.tables.blocks import Block, pack_index
 from dpframework.tables.count_width import in_64_bits
 from dpframework.tables.open_attribute_keys import add_counts
-from dpframework.tables.part_count_caches import RelatedCaches
 
 if TYPE_CHECKING:
     from dpframework.tables.coded_table import Table
@@ -211,6 +211,31 @@ def count_block(functions: Sequence[Callable[[Block], NDArray[Any]]], block: Blo
 def rows_of(block: Block) -> NDArray[np.int64]:
     """Return the number of a block's rows."""
     return np.array([block.rows], dtype=np.int64)
+
+
+@attrs.frozen(eq=False)
+class RelatedCaches:
+    """The caches around one part of a split table: the cache of the whole, and the caches of all its parts.
+
+    All parts share one list, so that memory grows with their number and not with its square.
+
+    Attributes
+    ----------
+    whole
+        The cache of the rows that were split.
+    parts
+        The caches of all parts.
+    position
+        The index of this part's own cache in `parts`.
+    """
+
+    whole: dict[Hashable, Any]
+    parts: list[dict[Hashable, Any]]
+    position: int
+
+    def of_others(self) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]]:
+        """Return the cache of the whole and the caches of the other parts, as for `Engine.related_caches`."""
+        return self.whole, [*self.parts[: self.position], *self.parts[self.position + 1 :]]
 
 
 @final

@@ -4,7 +4,11 @@ Whether a row is kept depends on a hash of its unit's id and of its place among 
 `contribution_bounding`). A bucket stands for a group of ids, and hears of them from all pieces (see
 `shuffle_into_buckets`). It adds up, in the order of the table, how many rows of a unit the earlier pieces have. So it
 knows the place of each row, and which places are kept. Its answer to a piece is one bit for each row with an id, and
-one more for each open attribute (see `unit_keys_across_pieces`). Rows stay where they were read.
+one more for each open attribute. Rows stay where they were read.
+
+The schema lists no values of an open attribute. Its keys are the texts in its cells, and a unit counts once for each of
+its keys. Which of a unit's rows is the first with a key depends on all rows of the unit. So a piece also sends the keys
+of its rows, with their ids.
 
 A piece sends each of its ids once, with a count. So without open attributes, a person with very many rows causes no
 longer messages than another person.
@@ -19,8 +23,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.open_attribute import Open
 from dpframework.tables.contribution_bounding import choose_places, number_units, ranges, unit_keys
+from dpframework.tables.encoding import cells_of
 from dpframework.tables.ids import exact_ids
+from dpframework.tables.open_attribute_keys import NO_KEY, KeyBook, KeyColumn
+from dpframework.tables.plain_cell_series import as_column
 from dpframework.tables.reading import add_rows, with_ids
 from dpframework.tables.shuffle_into_buckets import (
     Shuffle,
@@ -33,15 +41,11 @@ from dpframework.tables.shuffle_into_buckets import (
     pack_frames,
     unpack,
 )
-from dpframework.tables.unit_keys_across_pieces import (
-    find_keys_counted_once,
-    firsts_of_units,
-    keys_as_frames,
-    keys_in,
-    keys_of_frames,
-)
+from dpframework.tables.sources import Source, rows_changed
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from dpframework.tables.coded_table import Table
     from dpframework.tables.table_builder import RowFindings
     from dpframework.tables.table_files import Piece
@@ -87,6 +91,11 @@ class IdRows:
 class BoundedRows(Shuffle[IdRows]):
     """A shuffle that keeps at most k rows of each unit, and marks the first row with each key."""
 
+    @property
+    def _counted_once(self) -> list[Open]:
+        """The open attributes if units may have several rows. A unit then counts once for each of its keys."""
+        return [one for one in self.how.schema if isinstance(one, Open)] if self.how.unit.groups_rows else []
+
     def spread(self, piece: Piece, buckets: int) -> SpreadPiece[IdRows]:
         """See `Shuffle`."""
         import polars as pl
@@ -100,10 +109,10 @@ class BoundedRows(Shuffle[IdRows]):
         counts = np.bincount(whose[present], minlength=number)
         own = IdRows(len(ids), rows, counts, numbers_by_hash(names, self.key, buckets, b"bucket"))
         listed = pl.DataFrame({"id": names, "rows": counts})
-        keys, messages = keys_in(source, find_keys_counted_once(how.schema, how.unit), len(ids)), []
+        keys, messages = _keys_in(source, self._counted_once, len(ids)), []
         for k in range(buckets):
             there = rows[own.of_bucket(k)]
-            frames = [frame for column in keys for frame in keys_as_frames(column.take(there))]
+            frames = [frame for column in keys for frame in _keys_as_frames(column.take(there))]
             messages.append(pack_frames(listed[np.flatnonzero(own.buckets == k)], *frames))
         return SpreadPiece(messages, own, ShuffleFindings(findings_of(ids)))
 
@@ -131,7 +140,8 @@ class BoundedRows(Shuffle[IdRows]):
             starts[whose[here]] += counts[here]  # where the rows of the next piece begin
         told = [kept]
         for k in range(1, len(frames[0]), 2):
-            columns = [keys_of_frames(*own[k : k + 2]) for own in frames]
+            # Codes and texts, as `_keys_as_frames` made them.
+            columns = [KeyColumn(own[k]["key"].to_numpy(), KeyBook(own[k + 1]["text"])) for own in frames]
             told.append(firsts_of_units(list(zip(places, columns, strict=True)), kept, totals))
         answers = [pack([np.packbits(one[own]).tobytes() for one in told]) for own in places]
         return answers, ShuffleFindings()
@@ -140,7 +150,7 @@ class BoundedRows(Shuffle[IdRows]):
         """See `Shuffle`."""
         import polars as pl
 
-        how, once = self.how, find_keys_counted_once(self.how.schema, self.how.unit)
+        how, once = self.how, self._counted_once
         told = np.zeros((1 + len(once), len(state.rows)), dtype=np.bool_)
         for k, answer in enumerate(answers):
             here = state.of_bucket(k)
@@ -160,3 +170,58 @@ def _together(units: NDArray[np.intp], sizes: NDArray[np.int64]) -> Iterator[NDA
     """Yield units in groups whose rows together are about `MOST_CHOSEN`, or a single unit that has more."""
     groups = np.cumsum(sizes) // MOST_CHOSEN
     yield from np.split(units, np.flatnonzero(np.diff(groups)) + 1) if len(units) else ()
+
+
+def _keys_in(source: Source, attributes: Sequence[Open], number: int) -> list[KeyColumn]:
+    """Return the keys of all rows of a source, one column for each attribute.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be read, or its number of rows is no longer `number`.
+    """
+    names = [attribute.name for attribute in attributes]
+    books, parts = [KeyBook() for _ in names], [[np.zeros(0, dtype=np.uint32)] for _ in names]
+    for block in source.blocks(names) if names else ():
+        for attribute, book, codes in zip(attributes, books, parts, strict=True):
+            where = f"{source.name}: attribute '{attribute.name}'"
+            found = cells_of(attribute, as_column(block[attribute.name], where)).keys
+            assert found is not None  # the cells of an open attribute have keys
+            codes.append(book.codes(found))
+    columns = [KeyColumn(np.concatenate(codes), book) for codes, book in zip(parts, books, strict=True)]
+    if any(len(column) != number for column in columns):
+        raise rows_changed(source.name)
+    return columns
+
+
+def _keys_as_frames(column: KeyColumn) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return a frame with the number of each row's key, and a frame with the keys of these rows by number."""
+    import polars as pl
+
+    numbers, codes = np.unique(np.append(column.codes, NO_KEY), return_inverse=True)
+    named = (None, *column.book.texts)
+    texts = [named[number] for number in numbers.tolist() if number != NO_KEY]
+    return pl.DataFrame({"key": codes[:-1].astype(np.uint32)}), pl.DataFrame({"text": texts}, {"text": pl.String})
+
+
+def firsts_of_units(
+    parts: Sequence[tuple[NDArray[np.int64], KeyColumn]], kept: NDArray[np.bool_], totals: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return which of the kept rows are the first of their unit with their key, shape (rows,).
+
+    Parameters
+    ----------
+    parts
+        For each piece, the positions of its rows among all rows sorted by unit, and the keys of its rows.
+    kept
+        Which rows are kept, shape (rows,).
+    totals
+        How many rows each unit has.
+    """
+    book, codes = KeyBook(), np.zeros(len(kept), dtype=np.uint32)
+    for places, column in parts:
+        codes[places] = book.codes(column)
+    rows, units = np.flatnonzero(kept), np.repeat(np.arange(len(totals)), totals)
+    firsts, found = KeyColumn(codes[rows], book).of_units(units[rows]).firsts, np.zeros(len(kept), dtype=np.bool_)
+    found[rows] = firsts
+    return found

@@ -1,7 +1,10 @@
 """Numba kernels that number and choose the rows of units, and that compute the keyed hash by which rows are chosen.
 
-Import them inside functions, since numba takes 0.6 s to load. Symbols from the paper on the hash (see `siphash`): v0 to
-v3 are its four words of state.
+Import them inside functions, since numba takes 0.6 s to load.
+
+The hash is SipHash-2-4 (Aumasson and Bernstein 2012), a keyed hash of 64 bits. Without the key, nobody can tell its
+values from random ones. Here a message is one word of eight bytes. So each value takes two blocks of two rounds, where
+the second block holds the length, and four rounds at the end. As in the paper, v0 to v3 are its four words of state.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
 
 
 def places_in_units(codes: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -57,6 +62,27 @@ def smallest_of_each(keys: NDArray[np.uint64], units: NDArray[np.int64], most: i
         _mark_smallest(keys, units, least, rows, sizes, found)
     else:
         _mark_first(np.argsort(keys, kind="stable"), units, most, sizes, found)
+    return found
+
+
+def siphash(first: Words, second: Words, message: Words) -> Words:
+    """Return the hash of each message under its key.
+
+    Parameters
+    ----------
+    first, second
+        The first and the second half of each key, with the lowest byte first, shape (number,).
+    message
+        The messages, shape (number,).
+
+    Examples
+    --------
+    >>> key = np.array([0x0706050403020100], dtype=np.uint64), np.array([0x0F0E0D0C0B0A0908], dtype=np.uint64)
+    >>> hex(siphash(*key, np.array([0x0706050403020100], dtype=np.uint64))[0])  # the authors' test vector of 8 bytes
+    '0x93f5f5799a932462'
+    """
+    found = np.empty(len(message), dtype=np.uint64)
+    _hash_each(first, second, message, found)
     return found
 
 
@@ -107,10 +133,7 @@ def _mark_smallest(
 
 
 @njit(nogil=True, cache=True)
-def hash_each(
-    first: NDArray[np.uint64], second: NDArray[np.uint64], message: NDArray[np.uint64], found: NDArray[np.uint64]
-) -> None:
-    """Write the hash of each message under its key into `found` (see `siphash`). All arrays have the same shape."""
+def _hash_each(first: Words, second: Words, message: Words, found: Words) -> None:
     for k in range(len(found)):
         v0 = first[k] ^ np.uint64(0x736F6D6570736575)  # "somepseudorandomly..."
         v1 = second[k] ^ np.uint64(0x646F72616E646F6D)

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from dpframework.tables.part_count_caches import RelatedCaches
+from dpframework.tables.engine_base import RelatedCaches
 
 
 @given(st.integers(1, 6))

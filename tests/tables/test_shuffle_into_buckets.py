@@ -35,7 +35,6 @@ from dpframework.tables.shuffle_into_buckets import (
 )
 from dpframework.tables.table_files import Piece, TableFiles
 from dpframework.tables.unit_aggregate_shuffle import RowsOfUnits
-from dpframework.tables.unit_keys_across_pieces import firsts_of_units
 from dpframework.tables.view_join_shuffle import JoinedRows
 from dpframework.verify import EngineConformance, check_bounding, unit_readers
 from dpframework.verify.tables.people_table_files import (
@@ -430,7 +429,7 @@ class KeysOfEachPiece(BoundedRows):
     """A unit counts for a key once in each piece."""
 
     def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
-        whole = firsts_of_units
+        whole = row_bound_shuffle.firsts_of_units
 
         def of_each(parts: Any, kept: Any, totals: Any) -> Any:
             own = [np.isin(np.arange(len(kept)), places) for places, _ in parts]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
-from dpframework.tables.siphash import siphash
+from dpframework.tables.unit_row_choice_kernels import siphash
 
 WORD = st.integers(0, 2**64 - 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dpframework as dpf
 from dpframework.facts.domain_policies import OutOfDomain
-from dpframework.tables.unread_table_base import UnreadTable
+from dpframework.tables.table_files import UnreadTable
 
 LEFT, RIGHT = dpf.Boolean("ill", view="left"), dpf.Boolean("cold", view="right")
 
