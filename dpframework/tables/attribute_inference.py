@@ -141,8 +141,10 @@ def attribute_of(
         if not strange.any():
             kept = numbers[~np.isnan(numbers)]
             missing = missing or len(kept) < len(numbers)
-            truths = bool(((kept == 0) | (kept == 1)).all())
-            if len(kept) and not number and truths and _are_truths(series):
+            truths = bool(len(kept)) and not number and bool(((kept == 0) | (kept == 1)).all())
+            if truths and is_textual(series):  # a text such as "00" equals 0 as a number, but does not mean false
+                truths = {of_text(text) for text in series.unique().to_list()} <= {0.0, 1.0}
+            if truths:
                 return Boolean(name, missing=missing)
             if len(kept):
                 return _numeric(name, kept, where, missing, choices)
@@ -152,6 +154,8 @@ def attribute_of(
 
 def _cells_of(column: Column | DistinctCells, where: str) -> tuple[pl.Series, bool, bool]:
     """Return the cells that are not missing, whether any cell is missing, and whether the column holds categories."""
+    import polars as pl
+
     if isinstance(column, DistinctCells):
         rows, series, missing, categories = len(column.texts) or column.missing, column.texts, column.missing, False
     elif column.foreign is not None and bool(column.foreign.any()):
@@ -159,31 +163,16 @@ def _cells_of(column: Column | DistinctCells, where: str) -> tuple[pl.Series, bo
             f"{where} has cells that no schema can hold, such as lists or very long texts; leave it out with exclude"
         )
     else:
-        rows, categories = len(column), column.categories
-        series, missing = drop_missing(column.series)
+        rows, categories, series = len(column), column.categories, column.series
+        if is_textual(series):
+            text = pl.col("text").str.strip_chars()
+            series = series.alias("text").to_frame().select_seq(text.filter(text != "")).to_series()
+        else:
+            series = (series.fill_nan(None) if series.dtype.is_float() else series).drop_nulls()
+        missing = len(series) < rows
     if not rows:
         raise InputError(f"{where} has no rows; at least one is needed")
     return series, missing, categories
-
-
-def drop_missing(series: pl.Series) -> tuple[pl.Series, bool]:
-    """Return the cells that are not missing, and whether a cell is missing."""
-    if series.dtype.is_float():
-        series = series.fill_nan(None)
-    if is_textual(series):
-        import polars as pl
-
-        text = pl.col("text").str.strip_chars()
-        kept = series.alias("text").to_frame().select_seq(text.filter(text != "")).to_series()
-        return kept, len(kept) < len(series)
-    return series.drop_nulls(), series.null_count() > 0
-
-
-def _are_truths(series: pl.Series) -> bool:
-    """Tell whether all values are 0 or 1. A text such as "00" equals 0 as a number, but does not mean false."""
-    if is_textual(series):
-        return {of_text(text) for text in series.unique().to_list()} <= {0.0, 1.0}
-    return bool(series.cast(float).is_in([0.0, 1.0]).all())
 
 
 def _categorical(name: str, series: pl.Series, where: str, missing: bool, choices: Choices) -> Categorical:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
-from dpframework.facts.canonical_cells import Form, label_of, of_id, of_number, of_text
+from dpframework.facts.canonical_cells import label_of, of_id, of_number, of_text
 from dpframework.facts.column_read_options import ColumnOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
@@ -273,30 +273,21 @@ def _relabel(options: ColumnOptions, series: pl.Series, *, styled: bool) -> pl.S
         texts = pl.Series([text.strip() for text, _ in cells], dtype=pl.String)
         found, _ = styled_numbers(options if styled else ColumnOptions(), texts)
         numbers = [None if math.isnan(number) else number for number in found.tolist()]
-    become = _relabelling(options)
-    new = [become(text, form, number) for (text, form), number in zip(cells, numbers, strict=True)]
-    labels = pl.Series(new, dtype=pl.String)
-    return series.replace_strict(distinct, labels, default=None, return_dtype=pl.String)
-
-
-def _relabelling(options: ColumnOptions) -> Callable[[str, Form | None, float | None], str | None]:
-    """Return the function from a cell's text, form and number to its label, which is None for a missing cell."""
     nulls = {of_text(text) for text in options.null}
     sources = {of_text(text): label for label, texts in options.labels for text in texts}
     own = {of_text(label) for label in options.targets}
-
-    def become(text: str, form: Form | None, number: float | None) -> str | None:
+    new: list[str | None] = []
+    for (text, form), number in zip(cells, numbers, strict=True):
+        around = [one for one, (low, high) in options.ranges if number is not None and low <= number < high]
         if form is None or form in nulls:
-            return None
-        if form in sources:
-            return sources[form]
-        if number is not None:
-            for label, (low, high) in options.ranges:
-                if low <= number < high:
-                    return label
-        return text if form in own or options.other is None else options.other
-
-    return become
+            new.append(None)
+        elif form in sources:
+            new.append(sources[form])
+        elif around:
+            new.append(around[0])
+        else:
+            new.append(text if form in own or options.other is None else options.other)
+    return series.replace_strict(distinct, pl.Series(new, dtype=pl.String), default=None, return_dtype=pl.String)
 
 
 def read_ids(options: ColumnOptions, values: Any, where: str) -> Ids:

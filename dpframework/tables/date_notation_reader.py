@@ -66,7 +66,16 @@ def parse_times(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]
     for form in formats:
         if form == ISO:
             parts = texts.str.extract_groups(_ISO).struct
-            yield _iso(*(parts[k] for k in range(4)))
+            day, minute, second, fraction = (parts[k] for k in range(4))
+            if minute.null_count() == len(minute):
+                yield day.str.to_date("%Y-%m-%d", strict=False)
+                continue
+            # A day without a time is read as its midnight.
+            space = pl.Series([" "]).new_from_index(0, len(day))
+            whole = day + space + minute.fill_null("00:00") + second.fill_null(":00")
+            times = whole.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us")
+            micros = ("0" + fraction.fill_null(".0")).cast(pl.Float64, strict=False) * 1e6
+            yield times + micros.cast(pl.Int64).cast(pl.Duration("us"))
             continue
         directives = set(re.findall(r"%(.)", form))
         days, clock = directives & set(DATE_DIRECTIVES), directives & set(TIME_DIRECTIVES)
@@ -79,18 +88,6 @@ def parse_times(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]
             yield written.str.to_time(form, strict=False)
         else:
             yield written.str.to_date(form, strict=False)
-
-
-def _iso(day: pl.Series, minute: pl.Series, second: pl.Series, fraction: pl.Series) -> pl.Series:
-    """Return the points in time from the parts of ISO dates, midnight where there is no time."""
-    import polars as pl
-
-    if minute.null_count() == len(minute):
-        return day.str.to_date("%Y-%m-%d", strict=False)
-    whole = day + pl.Series([" "]).new_from_index(0, len(day)) + minute.fill_null("00:00") + second.fill_null(":00")
-    times = whole.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us")
-    micros = ("0" + fraction.fill_null(".0")).cast(pl.Float64, strict=False) * 1e6
-    return times + micros.cast(pl.Int64).cast(pl.Duration("us"))
 
 
 def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:

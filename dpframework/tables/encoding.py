@@ -266,29 +266,25 @@ def _bins(numbers: NDArray[np.float64], cuts: Sequence[float]) -> NDArray[np.int
     """Return the number of cuts at or below each number. For NaN the result is arbitrary."""
     if len(cuts) > FEW_CUTS:
         grid = np.asarray(cuts, dtype=np.float64)
-        if _are_even(grid):
-            return _bins_of_even(numbers, grid)
-        return np.asarray(np.searchsorted(grid, numbers, side="right"))
+        found = _bins_of_even(numbers, grid)
+        return np.asarray(np.searchsorted(grid, numbers, side="right")) if found is None else found
     codes = np.zeros(len(numbers), dtype=np.int8)
     for cut in cuts:
         codes += (numbers >= cut).view(np.int8)
     return codes
 
 
-def _are_even(cuts: NDArray[np.float64]) -> bool:
-    """Tell whether each cut is less than a quarter of a step away from its place on an even grid."""
-    even = np.linspace(cuts[0], cuts[-1], len(cuts))
-    return bool((np.abs(cuts - even) < (cuts[-1] - cuts[0]) / (4 * len(cuts))).all())
-
-
-def _bins_of_even(numbers: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.integer]:
-    """Return the number of cuts at or below each number, for cuts that are nearly even. For NaN it is arbitrary.
+def _bins_of_even(numbers: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.integer] | None:
+    """Return the number of cuts at or below each number, None if the cuts are not nearly even. For NaN it is arbitrary.
 
     A division finds this number up to an error of 1, since each cut is less than a quarter of a step from its even
     place, and rounding moves the quotient by far less than the rest of a step. Two comparisons with the cuts themselves
     correct the error.
     """
     steps = len(cuts) - 1
+    even = np.linspace(cuts[0], cuts[-1], len(cuts))
+    if not bool((np.abs(cuts - even) < (cuts[-1] - cuts[0]) / (4 * len(cuts))).all()):
+        return None
     place = (numbers - cuts[0]) / ((cuts[-1] - cuts[0]) / steps)
     # np.fmin and np.fmax turn NaN into a number.
     codes = np.floor(np.fmax(np.fmin(place, steps), -1)).astype(np.int32) + np.int32(1)
@@ -336,9 +332,11 @@ def _codes(column: Column, code_of: Mapping[Form, int], *, any_case: bool = Fals
 
 def _codes_of_numbers(numbers: NDArray[np.float64], code_of: Mapping[Form, int]) -> NDArray[np.integer]:
     known = {number: code for form, code in code_of.items() if not isinstance(form, str) for number in numbers_of(form)}
-    whole = _small_whole_numbers(numbers)
+    # Missing numbers become 0, and infinite ones very large.
+    filled = np.nan_to_num(numbers)
+    whole = filled.astype(np.int16) if len(filled) and filled.min() >= 0 and filled.max() < _SMALL else None
     # Columns of small whole numbers are common, and looking them up in an array is fastest.
-    if whole is not None:
+    if whole is not None and bool((whole == filled).all()):
         small = np.full(_SMALL, OUTSIDE, dtype=np.int32)
         for number, code in known.items():
             if 0 <= number < _SMALL and number.is_integer():
@@ -352,16 +350,6 @@ def _codes_of_numbers(numbers: NDArray[np.float64], code_of: Mapping[Form, int])
             codes = np.where(keys[place] == numbers, np.array([known[key] for key in keys.tolist()])[place], OUTSIDE)
     codes[np.isnan(numbers)] = MISSING
     return codes
-
-
-def _small_whole_numbers(numbers: NDArray[np.float64]) -> NDArray[np.int16] | None:
-    """Return numbers as small integers if all but the missing ones are whole and in [0, _SMALL), else None."""
-    # Missing numbers become 0, and infinite ones very large.
-    known = np.nan_to_num(numbers)
-    if not len(known) or not (known.min() >= 0 and known.max() < _SMALL):
-        return None
-    whole = known.astype(np.int16)
-    return whole if bool((whole == known).all()) else None
 
 
 def _key_column(attribute: Open, column: Column) -> KeyColumn:

@@ -182,16 +182,23 @@ def _of_series(series: pl.Series, where: str) -> pl.Series:
     import polars as pl
 
     dtype = series.dtype
-    if dtype.is_integer():
+    if dtype.is_integer() or dtype == pl.Boolean:
         return series.cast(pl.String)
+    if isinstance(dtype, pl.Decimal | pl.Categorical | pl.Enum) or dtype in (pl.String, pl.Null):
+        return _of_texts(series.cast(pl.String))
     if dtype.is_float():
-        return _of_floats(series.cast(pl.Float64))
-    if isinstance(dtype, pl.Decimal):
-        return _of_texts(series.cast(pl.String))
-    if isinstance(dtype, pl.Categorical | pl.Enum) or dtype in (pl.String, pl.Null):
-        return _of_texts(series.cast(pl.String))
-    if dtype == pl.Boolean:
-        return series.cast(pl.String)
+        series = series.cast(pl.Float64)
+        numbers = series.fill_null(math.nan).to_numpy()
+        # Most floats are small whole numbers, and these are written all at once. In `whole`, each other number is
+        # replaced by a number that differs from it.
+        small = np.abs(numbers) < EXACT
+        whole = np.where(small, numbers, 0.5)
+        whole[small] = np.trunc(whole[small])
+        plain = whole == numbers
+        texts = pl.Series(np.where(plain, whole, 0).astype(np.int64)).cast(pl.String)
+        texts = texts.set(pl.Series(~plain), None)
+        others = pl.Series(~plain & ~np.isnan(numbers))
+        return _replace(texts, series, others, id_of_float) if bool(others.any()) else texts
     if dtype == pl.Binary:
         size = series.bin.size()
         texts = MARK + "b" + series.bin.encode("hex")
@@ -199,22 +206,6 @@ def _of_series(series: pl.Series, where: str) -> pl.Series:
         sixteen = (size == UUID_BYTES).fill_null(False)
         return _replace(texts, series, sixteen, lambda cell: str(UUID(bytes=cell))) if bool(sixteen.any()) else texts
     raise InputError(f"{where} has the type {dtype.base_type().__name__}; {ACCEPTED}")
-
-
-def _of_floats(series: pl.Series) -> pl.Series:
-    import polars as pl
-
-    numbers = series.fill_null(math.nan).to_numpy()
-    # Most floats are small whole numbers, and these are written all at once. In `whole`, each other number is replaced
-    # by a number that differs from it.
-    small = np.abs(numbers) < EXACT
-    whole = np.where(small, numbers, 0.5)
-    whole[small] = np.trunc(whole[small])
-    plain = whole == numbers
-    texts = pl.Series(np.where(plain, whole, 0).astype(np.int64)).cast(pl.String)
-    texts = texts.set(pl.Series(~plain), None)
-    others = pl.Series(~plain & ~np.isnan(numbers))
-    return _replace(texts, series, others, id_of_float) if bool(others.any()) else texts
 
 
 def whole_numbers(ids: pl.Series) -> pl.Series | None:
