@@ -195,36 +195,28 @@ def infer_two_view_schema(
     ['left', 'right']
     """
     choices = Choices.checked(numeric, bins, max_categories, categorical, open_columns)
-    read = _agree_on_options(left, right)
+    written, other = guess_file(left), guess_file(right)
+    if written is not None and other is not None and written != other:
+        raise InputError("the two files differ in separator, encoding or skipped lines; write both in the same way")
+    read = written or other or ReadOptions()
     sources = open_source(left, read=read), open_source(right, read=read)
     known = [name for source in sources for name in source.columns]
     _refuse_unknown_choices(choices, known)
     _refuse_unknown(exclude, known, "column to exclude")
-    left_names, right_names = ([n for n in s.columns if n not in (*exclude, id)] for s in sources)
-    for source, names in zip(sources, (left_names, right_names), strict=True):
+    sides = [(source, [name for name in source.columns if name not in (*exclude, id)]) for source in sources]
+    for source, names in sides:
         if not names:
             raise InputError(f"{source.name}: has no column left for an attribute; exclude fewer columns")
+    left_names, right_names = (names for _, names in sides)
     for name in left_names:
         if name in right_names:
             raise InputError(f"column '{name}' is on both sides; name it in exclude, or rename one")
-    columns = join((sources[0], left_names), (sources[1], right_names), id, strict=True)
+    columns = join(sides[0], sides[1], id, strict=True)
     views = dict.fromkeys(left_names, "left") | dict.fromkeys(right_names, "right")
-    wheres = {
-        name: f"{source.name}: column '{name}'"
-        for source, names in zip(sources, (left_names, right_names), strict=True)
-        for name in names
-    }
+    wheres = {name: f"{source.name}: column '{name}'" for source, names in sides for name in names}
     draft, refused = draft_of(columns, wheres, views, choices, read)
     require_all(refused)
     return draft.schema
-
-
-def _agree_on_options(left: Any, right: Any) -> ReadOptions:
-    """Return the guessed options by which two files are read. Refuse files whose options differ."""
-    written, other = guess_file(left), guess_file(right)
-    if written is not None and other is not None and written != other:
-        raise InputError("the two files differ in separator, encoding or skipped lines; write both in the same way")
-    return written or other or ReadOptions()
 
 
 def _refuse_unknown_choices(choices: Choices, known: Collection[str], where: str = "") -> None:

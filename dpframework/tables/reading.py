@@ -18,6 +18,7 @@ from dpframework.facts.unit_schemas import UnitRows
 from dpframework.tables.cell_notation_reader import as_written
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contribution_bounding import KEY_BYTES, RowChoice, number_units
+from dpframework.tables.encoding import EncodedColumn
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.plain_cell_series import as_column
 from dpframework.tables.row_dates import rows_in
@@ -44,21 +45,22 @@ def encode_bounded(
     """
     names_to_read(schema, unit)
     unit.require_span()
-    if schema.per_unit is not None:
-        return _table_of_units(schema, schema.per_unit, source, policy, unit, key, values, mapped)
-    source = as_written(source, schema, unit)
+    source = as_written(source, schema.in_files, unit)
     builder = TableBuilder(schema, dict.fromkeys(schema.names, source.name), policy, values, mapped=mapped)
     if unit.id is None:
         add_blocks(builder, source, schema, unit, policy)
         return builder.table() if unit.period is None else builder.table(unit)
     own = secrets.token_bytes(KEY_BYTES) if key is None else key
     source, ids = with_ids(source, schema, unit, policy)
+    if schema.per_unit is not None:
+        if policy is OutOfDomain.ERROR:
+            ids.require_all(f"{source.name}: the id column '{unit.id}'")
+        builder.add({}, _columns_of_units(schema, schema.per_unit.select(schema.columns), source, ids, policy))
+        return builder.table(unit, own)
     choice = RowChoice.of(ids, unit, policy=policy, source=source.name, key=own)
     add_rows(builder, source, schema, choice.rows, len(ids))
     table = builder.table(unit, own)
-    if not unit.groups_rows:
-        return table
-    return table.of_units(choice.codes, choice.places())
+    return table.of_units(choice.codes, choice.places()) if unit.groups_rows else table
 
 
 def add_blocks(builder: TableBuilder, source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDomain) -> None:
@@ -138,26 +140,15 @@ def with_ids(source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDom
     return source, ids
 
 
-def _table_of_units(
-    schema: Schema,
-    rows: UnitRows,
-    source: Source,
-    policy: OutOfDomain,
-    unit: PrivacyUnit,
-    key: bytes | None,
-    values: Collection[str] | None,
-    mapped: bool,
-) -> Table:
-    """Return the table with one row for each unit, made from all rows of the unit, in the order of first rows."""
+def _columns_of_units(
+    schema: Schema, rows: UnitRows, source: Source, ids: Ids, policy: OutOfDomain
+) -> dict[str, EncodedColumn]:
+    """Return the columns of one row for each unit, made from all rows of the unit, in the order of first rows."""
     from dpframework.tables.unit_accumulators import ColumnEncoder, UnitColumns
 
-    source, ids = with_ids(as_written(source, schema.in_files, unit), schema, unit, policy)
-    if policy is OutOfDomain.ERROR:
-        ids.require_all(f"{source.name}: the id column '{unit.id}'")
     whose, number = number_units(ids)
-    read, sources = rows.select(schema.columns), dict.fromkeys(schema.names, source.name)
-    encoder, made, first = ColumnEncoder(read.schema, source.name, policy), UnitColumns(read, number), 0
-    for block in source.blocks(read.schema.column_names):
+    encoder, made, first = ColumnEncoder(rows.schema, source.name, policy), UnitColumns(rows, number), 0
+    for block in source.blocks(rows.schema.column_names):
         encoded = encoder.encode(block)
         length = len(next(iter(encoded.values())).codes)
         made.add(whose[first : first + length], encoded)
@@ -165,9 +156,7 @@ def _table_of_units(
     if first != len(ids):
         raise rows_changed(source.name)
     encoder.require_fit()
-    builder = TableBuilder(schema, sources, policy, values, mapped=mapped)
-    builder.add({}, made.encode(schema))
-    return builder.table(unit, secrets.token_bytes(KEY_BYTES) if key is None else key)
+    return made.encode(schema)
 
 
 def names_to_read(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:

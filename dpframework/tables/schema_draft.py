@@ -151,32 +151,23 @@ def draft_of(
         attributes.append(attrs.evolve(attribute, view=views[name]) if name in views else attribute)
         notes += _notes(name, *guesses[name], attribute)
     if not attributes:
-        raise InputError(_together(refused))
-    schema = Schema(attributes, inferred=_infer(attributes, choices), read=_common(drafted, read))
-    if not schema.read.is_plain:
-        schema = attrs.evolve(schema, inferred=(*schema.inferred, "how cells are written: observed"))
-    return SchemaDraft(schema, tuple(notes)), refused
-
-
-def require_all(refused: list[InputError]) -> None:
-    """Refuse columns that cannot become attributes, all in one error."""
-    if refused:
-        raise InputError(_together(refused))
-
-
-def _together(refused: list[InputError]) -> str:
-    if len(refused) == 1:
-        return str(refused[0])
-    return f"{len(refused)} columns give no attribute. " + ". ".join(map(str, refused))
-
-
-def _infer(attributes: list[Attribute], choices: Choices) -> list[str]:
-    inferred = ["attribute kinds: observed", "missing allowed: observed"]
+        require_all(refused)
+    inferred, written = ["attribute kinds: observed", "missing allowed: observed"], _common(drafted, read)
     if any(isinstance(attribute, Categorical) for attribute in attributes):
         inferred.append("categorical values: observed")
     if any(isinstance(attribute, Numeric) for attribute in attributes):
         inferred += ["numeric bounds: observed", f"numeric cuts: {choices.numeric}"]
-    return inferred
+    if not written.is_plain:
+        inferred.append("how cells are written: observed")
+    return SchemaDraft(Schema(attributes, inferred=inferred, read=written), tuple(notes)), refused
+
+
+def require_all(refused: list[InputError]) -> None:
+    """Refuse columns that cannot become attributes, all in one error."""
+    if len(refused) == 1:
+        raise InputError(str(refused[0]))
+    if refused:
+        raise InputError(f"{len(refused)} columns give no attribute. " + ". ".join(map(str, refused)))
 
 
 def _texts(values: Any) -> pl.Series | None:

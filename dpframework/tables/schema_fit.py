@@ -136,27 +136,21 @@ def _examine(source: Source, attributes: Sequence[Attribute], schema: Schema, fo
     names = [attribute.name for attribute in present]
     rows = 0
     for attribute, (name, values) in zip(present, source.take(names).items(), strict=True):
-        column = as_column(values, f"{source.name}: column '{name}'")
+        where = f"{source.name}: column '{name}'"
+        column = as_column(values, where)  # the cells as they are written, for examples
         rows = len(column)
-        read = read_cells(attribute, schema.read.of_column(name), values, f"{source.name}: column '{name}'")
-        found += _misfits(attribute, read, column)
+        cells = cells_of(attribute, read_cells(attribute, schema.read.of_column(name), values, where))
+        outside, missing = cells.codes == OUTSIDE, cells.codes == MISSING
+        if bool(outside.any()):
+            what = VALUES_OUTSIDE[attribute.kind]
+            found.append(Misfit(name, what, int(outside.sum()), _examples(column, outside)))
+        if isinstance(attribute, Numeric) and cells.beyond is not None and bool(cells.beyond.any()):
+            what = f"numbers beyond its bounds {attribute.lower:g} and {attribute.upper:g}"
+            found.append(Misfit(name, what, int(cells.beyond.sum()), _examples(column, cells.beyond)))
+        if attribute.missing_code is None and bool(missing.any()):
+            what = "missing values, which the schema does not allow (missing = true)"
+            found.append(Misfit(name, what, int(missing.sum())))
     return rows
-
-
-def _misfits(attribute: Attribute, read: Column, column: Column) -> Iterator[Misfit]:
-    """Yield the misfits of a column as it is read. Their examples show its cells as they are written."""
-    cells = cells_of(attribute, read)
-    outside = cells.codes == OUTSIDE
-    if bool(outside.any()):
-        what = VALUES_OUTSIDE[attribute.kind]
-        yield Misfit(attribute.name, what, int(outside.sum()), _examples(column, outside))
-    if isinstance(attribute, Numeric) and cells.beyond is not None and bool(cells.beyond.any()):
-        what = f"numbers beyond its bounds {attribute.lower:g} and {attribute.upper:g}"
-        yield Misfit(attribute.name, what, int(cells.beyond.sum()), _examples(column, cells.beyond))
-    missing = cells.codes == MISSING
-    if attribute.missing_code is None and bool(missing.any()):
-        what = "missing values, which the schema does not allow (missing = true)"
-        yield Misfit(attribute.name, what, int(missing.sum()))
 
 
 def _examples(column: Column, which: NDArray[np.bool_]) -> tuple[str, ...]:
