@@ -7,12 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from dpframework.tables.sql_connection import text
-
-
-def double(number: float) -> str:
-    """Return a number as an SQL expression in double precision."""
-    return f"cast({text(repr(number))} as double precision)"
+from dpframework.tables.sql_connection import double
 
 
 def bin_of(number: str, lower: float, upper: float, cuts: Sequence[float]) -> str:

@@ -210,6 +210,11 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
+def double(number: float) -> str:
+    """Return a number as an SQL expression in double precision."""
+    return f"cast({text(repr(number))} as double precision)"
+
+
 def identifier(name: str) -> str:
     """Return a table's name, with its database schema if it has one, as a quoted SQL identifier."""
     return ".".join(quote_name(part) for part in name.split("."))

@@ -8,7 +8,7 @@ are stored as truths need no search for distinct cells, unless the policy refuse
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import attrs
@@ -20,9 +20,9 @@ from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.tables.cell_notation_reader import read_cells
 from dpframework.tables.encoding import Unfit, cells_of, settle, stored_dtype, unfit
-from dpframework.tables.sql_bins import bin_of, double
+from dpframework.tables.sql_bins import bin_of
 from dpframework.tables.sql_cell_conversion import CellKind, ColumnType
-from dpframework.tables.sql_connection import SqlConnection
+from dpframework.tables.sql_connection import SqlConnection, double
 
 
 @final
@@ -91,7 +91,7 @@ class SourceEncoder:
         schema: Schema,
         policy: OutOfDomain,
         values: frozenset[str],
-        beside: Sequence[str] = (),
+        beside: Sequence[str],
     ) -> None:
         self._connection, self._source, self._schema = connection, source, schema
         self._policy, self._values, self._beside = policy, values, beside
@@ -261,9 +261,3 @@ def needed_values(schema: Schema, values: frozenset[str] | None) -> frozenset[st
     read = {name for column in schema.derive for name in column.inputs}
     kept = set(schema.names) if values is None else read.union(values)
     return frozenset(a.name for a in schema if isinstance(a, Numeric) and a.name in kept)
-
-
-def column_names(schema: Schema, values: frozenset[str]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield each attribute's name, the column of its codes, and the column of its values or None."""
-    for k, attribute in enumerate(schema):
-        yield attribute.name, f"c{k}", f"v{k}" if attribute.name in values else None

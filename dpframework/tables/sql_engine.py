@@ -26,7 +26,7 @@ from dpframework.tables.joint_counts import Crosstab
 from dpframework.tables.sources import Source
 from dpframework.tables.sql_connection import SqlConnection, identifier, quote_name
 from dpframework.tables.sql_derivation import with_derived_columns
-from dpframework.tables.sql_encoding import SourceEncoder, SqlSource, column_names, needed_values
+from dpframework.tables.sql_encoding import SourceEncoder, SqlSource, needed_values
 from dpframework.tables.sql_expressions import SqlColumns
 from dpframework.tables.sql_row_choice import DAY, ID, NTH, ORDER, PLACE, UNIT, RowChooser, SqlPiece
 from dpframework.tables.sql_units import table_of_units
@@ -145,8 +145,13 @@ class SqlEngine(GroupingEngine):
             If the database cannot read the table, or the engine does not support the schema. If the rows do not fit the
             schema, this raises the errors of `read_table`.
         """
-        self._require_served(files.schema)
         schema, values, unit = files.schema, needed_values(files.schema, files.values), files.unit
+        for attribute in schema:
+            if isinstance(attribute, Open):
+                raise InputError(
+                    f"engine '{self.name}' counts listed values only, and '{attribute.name}' is open; use another "
+                    "engine"
+                )
         unit.require_fits(schema)
         people = None if schema.per_unit is None else schema.per_unit.select(schema.columns)
         read = schema if people is None else people.schema
@@ -173,11 +178,10 @@ class SqlEngine(GroupingEngine):
             found = RowFindings(self._number(name, schema.names), none if people is not None else ways)
             require_found(schema, found, files.sources)
         self._tables_by_query = []
-        listed = list(column_names(schema, values))
-        codes, kept = {one: code for one, code, _ in listed}, {one: value for one, _, value in listed if value}
-        place = (
-            NTH if nth else "" if unit.asserted or unit.groups_rows else "0"
-        )  # "0" is the place of a unit's only row
+        codes = {one: f"c{k}" for k, one in enumerate(schema.names)}
+        kept = {one: f"v{k}" for k, one in enumerate(schema.names) if one in values}
+        # "0" is the place of a unit's only row.
+        place = NTH if nth else "" if unit.asserted or unit.groups_rows else "0"
         return SelectedRows(CodedTable(name, SqlColumns(schema, codes, kept, unit_place=place), beside), schema)
 
     def _encode(
@@ -272,26 +276,16 @@ class SqlEngine(GroupingEngine):
         if stored is None:
             query = chooser.copy(query)
         if placed and source.order is not None:
-            query = self._in_order(query, columns, f"{source.shown}: column '{source.order}'")
-        return SqlPiece(query, source.shown)
-
-    def _in_order(self, query: str, columns: Mapping[str, str], where: str) -> str:
-        """Return a query of the same rows, with their places in the order of a column."""
-        asked = f"select count(*), count(distinct {ORDER}) from ({query}) as o"
-        ((rows, different),) = self._connection.rows(asked)
-        if rows != different:
-            raise DoesNotFit(
-                f"{where} does not order the rows, since values are equal or missing; name a column of distinct values"
-            )
-        return f"select {', '.join(columns)}, row_number() over (order by {ORDER}) as {PLACE} from ({query}) as o"
-
-    def _require_served(self, schema: Schema) -> None:
-        for attribute in schema:
-            if isinstance(attribute, Open):
-                raise InputError(
-                    f"engine '{self.name}' counts listed values only, and '{attribute.name}' is open; use another "
-                    "engine"
+            asked = f"select count(*), count(distinct {ORDER}) from ({query}) as o"
+            ((rows, different),) = self._connection.rows(asked)
+            if rows != different:
+                raise DoesNotFit(
+                    f"{source.shown}: column '{source.order}' does not order the rows, since values are equal or "
+                    "missing; name a column of distinct values"
                 )
+            number = f"row_number() over (order by {ORDER}) as {PLACE}"
+            query = f"select {', '.join(columns)}, {number} from ({query}) as o"
+        return SqlPiece(query, source.shown)
 
     def _number(self, name: str, attributes: Sequence[str]) -> int:
         """Return the number of rows of a table of codes. Refuse a table with a cell that has no code."""

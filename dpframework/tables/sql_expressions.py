@@ -19,10 +19,7 @@ from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema
 from dpframework.tables.grouping_engine import CaseColumn, Selection
 from dpframework.tables.joint_counts import Column, UnitPlaces, WholeSteps, as_cases
-
-
-def _double(number: float) -> str:
-    return f"cast('{number!r}' as double precision)"
+from dpframework.tables.sql_connection import double
 
 
 @final
@@ -55,7 +52,7 @@ class SqlColumns:
     schema: Schema
     codes: Mapping[str, str]
     values: Mapping[str, str] = attrs.field(factory=dict)
-    number: Callable[[float], str] = _double
+    number: Callable[[float], str] = double
     unit_place: str = ""
 
     def with_derived(self, attribute: Attribute, cases: Cases) -> SqlColumns:
@@ -76,9 +73,20 @@ class SqlColumns:
     def _truth(self, description: Description, wanted: bool) -> str:
         match description:
             case Equals():
-                return self._equals(description, wanted)
+                attribute = self.schema[description.attribute]
+                if isinstance(attribute, Open):
+                    attribute.refuse()
+                column, code = self.codes[description.attribute], description.code(self.schema)
+                same, missing = f"{column} {'=' if wanted else '<>'} {code}", attribute.missing_code
+                return same if wanted or missing in (None, code) else f"({same} and {column} <> {missing})"
+            case Below() if description.is_cut(self.schema):
+                numeric = description.numeric(self.schema)
+                column, code = self.codes[numeric.name], numeric.interior_cuts.index(description.threshold)
+                same, missing = f"{column} {'<=' if wanted else '>'} {code}", numeric.missing_code
+                return same if wanted or missing is None else f"({same} and {column} <> {missing})"
             case Below():
-                return self._below(description, wanted)
+                threshold = self.number(description.threshold)
+                return f"coalesce({self.value(description.attribute)} {'<' if wanted else '>='} {threshold}, false)"
             case Not():
                 return self._truth(description.part, not wanted)
             case And() | Or():
@@ -91,27 +99,6 @@ class SqlColumns:
             f"a description of the kind '{type(description).__name__}' cannot be written in SQL; use an engine that "
             "counts outside a database, such as memory"
         )
-
-    def _equals(self, test: Equals, wanted: bool) -> str:
-        attribute = self.schema[test.attribute]
-        if isinstance(attribute, Open):
-            attribute.refuse()
-        column, code, missing = self.codes[test.attribute], test.code(self.schema), attribute.missing_code
-        if wanted:
-            return f"{column} = {code}"
-        return f"{column} <> {code}" if missing in (None, code) else f"({column} <> {code} and {column} <> {missing})"
-
-    def _below(self, test: Below, wanted: bool) -> str:
-        attribute = test.numeric(self.schema)
-        if not test.is_cut(self.schema):
-            return (
-                f"coalesce({self.value(test.attribute)} {'<' if wanted else '>='} {self.number(test.threshold)}, false)"
-            )
-        column, code = self.codes[test.attribute], attribute.interior_cuts.index(test.threshold)
-        if wanted:
-            return f"{column} <= {code}"
-        missing = attribute.missing_code
-        return f"{column} > {code}" if missing is None else f"({column} > {code} and {column} <> {missing})"
 
     def value(self, name: str) -> str:
         """Return the expression of a numeric attribute's value, null where it is missing.

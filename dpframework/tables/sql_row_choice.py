@@ -29,6 +29,7 @@ from dpframework.tables.row_dates import rows_in
 from dpframework.tables.sql_cell_conversion import CellKind, ColumnType
 from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_encoding import CellNumbers, SqlSource
+from dpframework.tables.two_view_reader import id_twice, no_common_id
 
 #: Names of columns in the engine's queries and tables.
 ID, DAY, ORDER, PLACE, UNIT, NTH = "unit_id", "on_day", "in_order", "place", "unit", "nth_of_unit"
@@ -228,14 +229,14 @@ class RowChooser:
             for query, (_, where) in zip(numbered, named, strict=True):
                 twice = f"select 1 from ({query}) as s group by unit having count(*) > 1 limit 1"
                 if connection.rows(twice):
-                    raise DoesNotFit(f"{where} holds an id twice; each row needs an id of its own")
+                    raise DoesNotFit(id_twice(where))
         pairs = self._keep(connection.new_name("pairs"))
         once = [f"(select unit from ({query}) as s group by unit having count(*) = 1)" for query in numbered]
         connection.run(
             f"create temp table {pairs} as select l.unit from {once[0]} as l join {once[1]} as r using (unit)"
         )
         if self._strict and not connection.rows(f"select 1 from {pairs} limit 1"):
-            raise DoesNotFit(f"{left.name} and {right.name}: have no id in common in the column '{column}'")
+            raise DoesNotFit(no_common_id(f"{left.name} and {right.name}", column))
         connection.analyze(pairs)
         taken = [f"{side}.{name}" for side, names in zip("lr", sides, strict=True) for name in names]
         query = (
@@ -262,7 +263,7 @@ class RowChooser:
             ids = read_ids(self._read.of_column(column), cells.columns[0], f"{piece.name}: column '{column}'")
             if self._strict:
                 ids.require_all(where)
-                if self._has_null(piece, cell, ID):
+                if self._has_null(piece, cell):
                     raise DoesNotFit(missing_ids(where))
             found.append((cells, cell, ids.series))
         # Ids are sorted, so that their numbers do not depend on the order of a query's result.
@@ -285,7 +286,7 @@ class RowChooser:
     def _type(self, piece: SqlPiece, column: str) -> ColumnType:
         return self._connection.types(f"select {column} from ({piece.query}) as s")[0]
 
-    def _has_null(self, piece: SqlPiece, cell: str, column: str = DAY) -> bool:
+    def _has_null(self, piece: SqlPiece, cell: str) -> bool:
         ((null,),) = self._connection.rows(f"select bool_or({cell} is null) from ({piece.query}) as s")
         return bool(null)
 

@@ -64,7 +64,7 @@ def table_of_units(connection: SqlConnection, table: str, rows: UnitRows, schema
             grouped.append(f"{_group(name, names)} as {result}")
             selected.append(f"u.{result}")
             continue
-        ranked = _mode(table, names[0]) if name == "mode" else _end(table, names, last=name == "last")
+        ranked = _rank(table, name, names)
         own = f"of_{result}"
         joined.append(f"left join (select unit, x from ({ranked}) as t where n = 1) as {own} on {own}.unit = u.unit")
         selected.append(f"{f'coalesce({own}.x, -1)' if result.startswith('c') else f'{own}.x'} as {result}")
@@ -107,25 +107,18 @@ def _group(name: str, parts: Sequence[str]) -> str:
     return f"sum({parts[0]} order by place)" if name == "sum" else f"{name}({parts[0]})"
 
 
-def _not_missing(part: str) -> str:
-    return f"{part} is not null" if part.startswith("v") else f"{part} >= 0"
+def _rank(table: str, name: str, parts: Sequence[str]) -> str:
+    """Return the SQL of a query of each unit's known cells, where the result of the aggregate has the number 1.
 
-
-def _end(table: str, parts: Sequence[str], *, last: bool) -> str:
-    """Return the SQL of a query of each unit's known cells, numbered from the unit's first or last known cell."""
-    order = ", ".join(f"{one}{' desc' if last else ''}" for one in (*parts[1:], "place"))
-    where = " and ".join(map(_not_missing, parts))
-    number = f"row_number() over (partition by unit order by {order})"
-    return f"select unit, {parts[0]} as x, {number} as n from {table} where {where}"
-
-
-def _mode(table: str, part: str) -> str:
-    """Return the SQL of a query of each unit's codes, numbered from the most frequent code.
-
-    Equally frequent codes are in the order of the codes.
+    For `mode` these are the unit's codes, from the most frequent one. Equally frequent codes are in their own order.
     """
-    number = f"row_number() over (partition by unit order by count(*) desc, {part})"
-    return f"select unit, {part} as x, {number} as n from {table} where {_not_missing(part)} group by unit, {part}"
+    known = " and ".join(f"{part} is not null" if part.startswith("v") else f"{part} >= 0" for part in parts)
+    if name == "mode":
+        order, grouped = f"count(*) desc, {parts[0]}", f" group by unit, {parts[0]}"
+    else:
+        order, grouped = ", ".join(f"{one}{' desc' if name == 'last' else ''}" for one in (*parts[1:], "place")), ""
+    number = f"row_number() over (partition by unit order by {order})"
+    return f"select unit, {parts[0]} as x, {number} as n from {table} where {known}{grouped}"
 
 
 def _with_column(
