@@ -89,10 +89,23 @@ class HiddenColumn:
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise InputError(
-            f"the query reads attribute '{self._name}', which it does not declare; name in `attributes` all that it "
-            "may read, or name none if it may read any"
-        )
+        raise undeclared(self._name)
+
+
+def undeclared(name: str) -> InputError:
+    """Return the error of a query that reads an attribute which it does not declare."""
+    return InputError(
+        f"the query reads attribute '{name}', which it does not declare; name in `attributes` all that it may read, or "
+        "name none if it may read any"
+    )
+
+
+def without_values(name: str) -> InputError:
+    """Return the error of a query that reads raw values which a table does not keep."""
+    return InputError(
+        f"attribute '{name}' has no raw values: only a numeric attribute has them, and only if the miner names it in "
+        "values_read, so that the table is read with them"
+    )
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -181,10 +194,7 @@ class Block:
     def values(self, name: str) -> NDArray[np.float64]:
         """Return the read-only raw values of a numeric attribute for this block's rows, shape (rows,)."""
         if name not in self.raw:
-            raise InputError(
-                f"attribute '{name}' has no raw values: only a numeric attribute has them, and only if the miner names "
-                "it in values_read, so that the table is read with them"
-            )
+            raise without_values(name)
         return self._own(self.raw[name])
 
     def keys(self, name: str) -> KeyColumn:

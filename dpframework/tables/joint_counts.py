@@ -20,7 +20,7 @@ from dpframework.facts.logical_descriptions import Below, Cases, Description, No
 from dpframework.facts.row_partitions import AttributeSources, attributes_of
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import as_float, as_whole_numbers
-from dpframework.tables.blocks import TILE, Block
+from dpframework.tables.blocks import TILE, Block, undeclared
 from dpframework.tables.tallies import joint_codes, tally
 
 
@@ -304,10 +304,7 @@ class JointCounts:
         """
         for name in dict.fromkeys(name for table in self.tables for name in table.attributes):
             if self.shown and name not in self.shown and not attribute_sources.get(name, {name}) <= self.shown:
-                raise InputError(
-                    f"the query reads attribute '{name}', which it does not declare; name in `attributes` all that it "
-                    "may read, or name none if it may read any"
-                )
+                raise undeclared(name)
 
 
 def joint_counts_of(function: Callable[[Block], NDArray[Any]]) -> JointCounts | None:

@@ -17,6 +17,7 @@ from dpframework.facts.logical_descriptions import And, Below, Cases, Descriptio
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema
+from dpframework.tables.blocks import without_values
 from dpframework.tables.grouping_engine import CaseColumn, Selection
 from dpframework.tables.joint_counts import Column, UnitPlaces, WholeSteps, as_cases
 from dpframework.tables.sql_connection import double
@@ -109,10 +110,7 @@ class SqlColumns:
             If the values are not kept.
         """
         if name not in self.values:
-            raise InputError(
-                f"attribute '{name}' has no raw values: only a numeric attribute has them, and only if the miner names "
-                "it in values_read, so that the table is read with them"
-            )
+            raise without_values(name)
         return self.values[name]
 
     def cell(self, column: Column) -> str:
