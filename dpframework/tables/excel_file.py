@@ -144,44 +144,26 @@ def _most_cells(path: Path) -> int:
     most, size = 0, 0
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
-            bound = _Bound()
-            for text in _pieces(archive, entry):
+            is_sheet, columns, rows = False, 26, 99_999
+            for k, text in enumerate(_pieces(archive, entry)):
                 size += len(text)
                 if size > MOST_WORKBOOK_BYTES:
                     raise InputError(
                         f"{path.name}: is larger than the {MOST_WORKBOOK_BYTES >> 20:,} MiB that a workbook may have, "
                         "unpacked; save its table as Parquet"
                     )
-                bound.look(text)
-            cells = bound.cells
+                is_sheet = b"worksheet" in text[:4096] if k == 0 else is_sheet
+                if is_sheet:
+                    columns, rows = _raise_limit(columns, _COLUMNS, text), _raise_limit(rows, _ROWS, text)
+            cells = columns * rows if is_sheet else 0
             if cells > MOST_SHEET_CELLS:
                 cells = _exact_cells(_pieces(archive, entry))
             most = max(most, cells)
     return most
 
 
-class _Bound:
-    """A quickly found upper bound on the number of cells that a sheet spans."""
-
-    def __init__(self) -> None:
-        self._is_sheet: bool | None = None
-        self._columns, self._rows = 26, 99_999
-
-    def look(self, text: bytes) -> None:
-        """Raise the bound if one piece of the file shows a place beyond it."""
-        if self._is_sheet is None:
-            self._is_sheet = b"worksheet" in text[:4096]
-        if self._is_sheet:
-            self._columns = _raise_limit(self._columns, _COLUMNS, text)
-            self._rows = _raise_limit(self._rows, _ROWS, text)
-
-    @property
-    def cells(self) -> int:
-        """The bound, 0 for a file that is no sheet."""
-        return self._columns * self._rows if self._is_sheet else 0
-
-
 def _raise_limit(known: int, patterns: Sequence[tuple[re.Pattern[bytes], int]], text: bytes) -> int:
+    """Return the bound on a sheet's columns or rows, raised if a piece of the sheet shows a place beyond it."""
     for pattern, most in patterns:
         if most > known and pattern.search(text):
             return most
@@ -194,15 +176,13 @@ def _exact_cells(pieces: Iterator[bytes]) -> int:
         for letters, digits in _PLACE.findall(text):
             columns.add(letters)
             rows = max(rows, int(digits))
-    return rows * max(map(_column_number, columns))
-
-
-def _column_number(letters: bytes) -> int:
-    """Return the number of a column; A is 1."""
-    number = 0
-    for letter in letters.upper():
-        number = 26 * number + letter - ord("A") + 1
-    return number
+    widest = 0
+    for letters in columns:
+        column = 0  # the number of the column, where A is 1 and AA is 27
+        for letter in letters.upper():
+            column = 26 * column + letter - ord("A") + 1
+        widest = max(widest, column)
+    return rows * widest
 
 
 def _pieces(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:

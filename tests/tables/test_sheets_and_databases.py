@@ -16,7 +16,7 @@ from dpframework.cli import main
 from dpframework.facts.read_options import ReadOptions
 from dpframework.study.owner_configuration import VARIABLE
 from dpframework.study.study_file import load_study
-from dpframework.tables.excel_file import _column_number, _exact_cells
+from dpframework.tables.excel_file import _exact_cells
 from dpframework.tables.sql_rows import as_texts
 
 SECRET = "ZmlzaGVybWFu"
@@ -395,4 +395,5 @@ def test_rows_stay_with_their_people_where_a_query_gives_them_in_another_order_e
 def test_the_cells_of_a_sheet_are_those_up_to_its_last_row_and_column() -> None:
     assert _exact_cells(iter([b'<c r="C7"/><c r="A9"/>', b'<c r="AA3"/>'])) == 9 * 27
     assert _exact_cells(iter([])) == 1
-    assert [_column_number(letters) for letters in (b"A", b"Z", b"AA", b"az", b"XFD")] == [1, 26, 27, 52, 16384]
+    columns = (b"A", b"Z", b"AA", b"az", b"XFD")
+    assert [_exact_cells(iter([b'<c r="%s1"/>' % one])) for one in columns] == [1, 26, 27, 52, 16384]
