@@ -105,41 +105,33 @@ class ClusterReader:
         for piece, address in table.places.items():
             given[address].append(piece)
         given = {address: sorted(own) for address, own in given.items() if own}
-        try:
-            self._shuffle_by(table, how, given, set(missing))
-        finally:
-            ended = dict.fromkeys(given, ("end", table.number))
-            for _ in self.answers(ended):
-                pass
-
-    def _shuffle_by(
-        self, table: OpenedTable, how: Shuffle[Any], given: Mapping[str, Sequence[int]], missing: Collection[int]
-    ) -> None:
         buckets = {address: bucket for bucket, address in enumerate(sorted(given))}
 
         def spread(piece: int) -> tuple[Any, ...]:
             return "spread", table.number, piece, pickle((how, table.pieces[piece], len(buckets)))
 
-        found = self._join_findings(self._in_turn(table, given, spread), sum(map(len, given.values())))
-        if found is None:
-            return
-        asked = pickle((how, self._places(given)))
-        calls = {address: [bucket] for address, bucket in buckets.items()}
-        more = self._join_findings(
-            self._in_turn(table, calls, lambda bucket: ("gather", table.number, bucket, asked)), len(calls)
-        )
-        if more is None:
-            return
-        how.require(found | more)
-        places = self._places(calls)
-
         def settle(piece: int) -> tuple[Any, ...]:
             return "settle", table.number, piece, pickle((how, table.pieces[piece], table.key, table.gone, places))
 
-        wanted = {address: [piece for piece in own if piece in missing] for address, own in given.items()}
-        for address, piece, answer in self._in_turn(table, wanted, settle):
-            if not isinstance(answer, UnreachableAnswer):
-                self._keep(table, address, piece, require_answer(answer, ReadAnswer, _READING))
+        try:
+            found = self._join_findings(self._in_turn(table, given, spread), sum(map(len, given.values())))
+            if found is None:
+                return
+            asked = pickle((how, self._places(given)))
+            calls = {address: [bucket] for address, bucket in buckets.items()}
+            gathered = self._in_turn(table, calls, lambda bucket: ("gather", table.number, bucket, asked))
+            more = self._join_findings(gathered, len(calls))
+            if more is None:
+                return
+            how.require(found | more)
+            places = self._places(calls)
+            wanted = {address: [piece for piece in own if piece in missing] for address, own in given.items()}
+            for address, piece, answer in self._in_turn(table, wanted, settle):
+                if not isinstance(answer, UnreachableAnswer):
+                    self._keep(table, address, piece, require_answer(answer, ReadAnswer, _READING))
+        finally:
+            for _ in self.answers(dict.fromkeys(given, ("end", table.number))):
+                pass
 
     def _join_findings(self, answers: Iterator[tuple[str, int, Answer]], number: int) -> ShuffleFindings | None:
         """Return the findings of all answers, joined.

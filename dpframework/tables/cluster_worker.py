@@ -27,7 +27,8 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engine_base import Mapped
 from dpframework.tables.open_attribute_keys import add_counts
-from dpframework.tables.shuffle_on_workers import ShuffledPieces, UnreachableError
+from dpframework.tables.shuffle_into_buckets import Shuffle
+from dpframework.tables.shuffle_on_workers import ShuffledPieces, UnreachableError, WorkerPlace
 from dpframework.tables.silence import silenced
 from dpframework.tables.table_builder import RowFindings
 from dpframework.tables.table_files import Piece
@@ -156,15 +157,12 @@ class ClusterWorker:
         `given` holds the `Piece`, the key of its digest, and numbers of sets of rows that nobody will ask for again.
         """
 
-        def reading() -> ReadAnswer:
-            import cloudpickle
-
-            described, key, gone = cloudpickle.loads(given)
+        def reading(described: Piece, key: bytes, gone: Iterable[int]) -> ReadAnswer:
             if not isinstance(described, Piece):
                 raise TypeError("a piece of a table is expected")
             return self._keep(table, piece, described.read(), key, gone)
 
-        return _guard(reading, telling=True)
+        return _guard(reading, given, telling=True)
 
     def _keep(
         self, table: int, piece: int, read: tuple[Table, RowFindings], key: bytes, gone: Iterable[int]
@@ -180,12 +178,10 @@ class ClusterWorker:
         `given` holds the `Shuffle`, the `Piece`, and the number of buckets.
         """
 
-        def spreading() -> ShuffleAnswer:
-            import cloudpickle
+        def spreading(how: Shuffle[Any], described: Piece, buckets: int) -> ShuffleAnswer:
+            return ShuffleAnswer(self._shuffled.spread(table, piece, how, described, buckets))
 
-            return ShuffleAnswer(self._shuffled.spread(table, piece, *cloudpickle.loads(given)))
-
-        return _guard(spreading, telling=True)
+        return _guard(spreading, given, telling=True)
 
     def gather(self, table: int, bucket: int, given: bytes) -> bytes:
         """Gather a bucket from all workers.
@@ -193,15 +189,10 @@ class ClusterWorker:
         `given` holds the `Shuffle`, and the `WorkerPlace` of each worker with its pieces.
         """
 
-        def gathering() -> ShuffleAnswer | UnreachableAnswer:
-            import cloudpickle
+        def gathering(how: Shuffle[Any], places: Sequence[WorkerPlace]) -> ShuffleAnswer:
+            return ShuffleAnswer(self._shuffled.gather(table, bucket, how, places))
 
-            try:
-                return ShuffleAnswer(self._shuffled.gather(table, bucket, *cloudpickle.loads(given)))
-            except UnreachableError:
-                return UnreachableAnswer()
-
-        return _guard(gathering)
+        return _guard(gathering, given)
 
     def settle(self, table: int, piece: int, given: bytes) -> bytes:
         """Make the final rows of a piece and keep them.
@@ -210,17 +201,12 @@ class ClusterWorker:
         for again, and the `WorkerPlace` of each worker with its bucket.
         """
 
-        def settling() -> ReadAnswer | UnreachableAnswer:
-            import cloudpickle
+        def settling(
+            how: Shuffle[Any], described: Piece, key: bytes, gone: Iterable[int], places: Sequence[WorkerPlace]
+        ) -> ReadAnswer:
+            return self._keep(table, piece, self._shuffled.settle(table, piece, how, described, places), key, gone)
 
-            how, described, key, gone, places = cloudpickle.loads(given)
-            try:
-                read = self._shuffled.settle(table, piece, how, described, places)
-            except UnreachableError:
-                return UnreachableAnswer()
-            return self._keep(table, piece, read, key, gone)
-
-        return _guard(settling, telling=True)
+        return _guard(settling, given, telling=True)
 
     async def hand(self, *given: Any) -> list[bytes] | None:
         """Return messages for another worker (see `ShuffledPieces.hand`), even while this worker waits for others."""
@@ -242,33 +228,44 @@ class ClusterWorker:
         rows that nobody will ask for again.
         """
 
-        def counting() -> list[NDArray[Any]] | AbsentAnswer:
+        def count(rows: Any, functions: Sequence[Callable[[Block], Any]]) -> list[NDArray[Any]]:
+            return [_integers(one) for one in self._engine.counts(rows, functions)] if functions else []
+
+        def counting(asked: Sequence[CountRequest], dropped: Iterable[int]) -> list[NDArray[Any]] | AbsentAnswer:
             totals: list[NDArray[Any]] | None = None
-            for own in self._of_pieces(table, pieces, given, self._counts):
+            for own in self._of_pieces(table, pieces, asked, dropped, count):
                 if own is None:
                     return AbsentAnswer()
                 totals = own if totals is None else [a + b for a, b in zip(totals, own, strict=True)]
             return totals or []
 
-        return _guard(counting)
+        return _guard(counting, given)
 
     def tally(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
         """Return, by text, the sums of functions' counts over the rows of some pieces. `given` is as for `counts`."""
 
-        def tallying() -> TallyAnswer | AbsentAnswer:
-            found = list(self._of_pieces(table, pieces, given, self._tallies))
+        def tally(rows: Any, functions: Sequence[Callable[[Block], Any]]) -> list[dict[str, int]]:
+            return [self._engine.tally(rows, function) for function in functions]
+
+        def tallying(asked: Sequence[CountRequest], dropped: Iterable[int]) -> TallyAnswer | AbsentAnswer:
+            found = list(self._of_pieces(table, pieces, asked, dropped, tally))
             whole = [one for own in found if own is not None for one in own]
             return AbsentAnswer() if None in found else TallyAnswer(add_counts(whole))
 
-        return _guard(tallying)
+        return _guard(tallying, given)
 
     def _of_pieces(
-        self, table: int, pieces: Sequence[int], given: bytes, count: Callable[[dict[int, Any], CountRequest], list[T]]
+        self,
+        table: int,
+        pieces: Sequence[int],
+        asked: Sequence[CountRequest],
+        dropped: Iterable[int],
+        count: Callable[[Any, Sequence[Callable[[Block], Any]]], list[T]],
     ) -> Iterator[list[T] | None]:
-        """Yield the counts of each piece. If a piece or a sample is not here, yield None and nothing else."""
-        import cloudpickle
+        """Yield what `count` finds in the requested rows of each piece, which are made even if nothing is counted.
 
-        asked, dropped = cloudpickle.loads(given)
+        If a piece or a sample is not here, yield None and nothing else.
+        """
         self._gone.setdefault(table, set()).update(dropped)
         if any(not self._has(table, piece, one) for piece in pieces for one in asked):
             yield None
@@ -276,8 +273,10 @@ class ClusterWorker:
         for piece in pieces:
             held = self._pieces[table, piece]
             self._forget(held, dropped)
-            own = [one for single in asked for one in count(held, single)]
-            self._forget(held, self._gone[table] & held.keys())  # also those that `count` had to make again
+            own: list[T] = []
+            for one in asked:
+                own += count(self._make(held, one.rows, one.lineage), one.functions)
+            self._forget(held, self._gone[table] & held.keys())  # also those that had to be made again
             yield own
 
     def sample(self, table: int, piece: int, given: bytes) -> bytes:
@@ -286,10 +285,7 @@ class ClusterWorker:
         `given` holds a `CountRequest` that names the rows, the sample's number, and its `Mask`.
         """
 
-        def sampling() -> AbsentAnswer | int:
-            import cloudpickle
-
-            asked, number, packed = cloudpickle.loads(given)
+        def sampling(asked: CountRequest, number: int, packed: Mask) -> AbsentAnswer | int:
             mask = packed.mask()
             if not self._has(table, piece, asked):
                 return AbsentAnswer()
@@ -303,7 +299,7 @@ class ClusterWorker:
             held[number] = self._engine.sample(self._make(held, asked.rows, asked.lineage), draw)
             return int(number)
 
-        return _guard(sampling)
+        return _guard(sampling, given)
 
     def drop(self, table: int) -> None:
         """Forget all pieces of a table."""
@@ -316,16 +312,6 @@ class ClusterWorker:
         """Forget some sets of rows of a piece."""
         for number in numbers:
             held.pop(number, None)
-
-    def _counts(self, held: dict[int, Any], asked: CountRequest) -> list[NDArray[Any]]:
-        """Return the counts of functions on some rows of a piece. Make the rows even if there are no functions."""
-        rows = self._make(held, asked.rows, asked.lineage)
-        return [_integers(one) for one in self._engine.counts(rows, asked.functions)] if asked.functions else []
-
-    def _tallies(self, held: dict[int, Any], asked: CountRequest) -> list[dict[str, int]]:
-        """Return the counts by text that each function finds in some rows of a piece."""
-        rows = self._make(held, asked.rows, asked.lineage)
-        return [self._engine.tally(rows, function) for function in asked.functions]
 
     def _has(self, table: int, piece: int, asked: CountRequest) -> bool:
         """Tell whether this worker holds a piece, and all samples that the requested rows come from."""
@@ -381,15 +367,21 @@ def _digest(table: Table, key: bytes) -> bytes:
     return digest.digest()
 
 
-def _guard(function: Callable[[], Answer], *, telling: bool = False) -> bytes:
+def _guard(function: Callable[..., Answer], given: bytes | None = None, *, telling: bool = False) -> bytes:
     """Return the packed result of a function that sees rows. If it fails, return only the kind of failure.
 
-    Nothing that the function prints, warns or raises is shown. With `telling`, the sentence of an `InputError` is
-    returned as well.
+    `given` holds the function's arguments, pickled. Nothing that the function prints, warns or raises is shown. With
+    `telling`, the sentence of an `InputError` is returned as well.
     """
     try:
         with silenced(streams=True):
-            return pack_answer(function())
+            if given is None:
+                return pack_answer(function())
+            import cloudpickle
+
+            return pack_answer(function(*cloudpickle.loads(given)))
+    except UnreachableError:
+        return pack_answer(UnreachableAnswer())
     except BaseException as error:  # the worker's log would show an error that escapes
         # A class that a library makes while it reads may be named after a cell.
         known = type(error).__module__.partition(".")[0] in _ERROR_PACKAGES

@@ -123,7 +123,7 @@ class RowsOfUnits(Shuffle[None]):
         return self._settle(builder)
 
     def _require(self, found: ShuffleFindings) -> None:
-        self._require_ids(found, 0, f"{self.name[0]}: the id column '{self.id}'")
+        super()._require(found)
         require_all_fit(self._rows.schema, found, self.name[0])
 
 

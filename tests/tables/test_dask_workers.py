@@ -463,7 +463,9 @@ def test_a_sentence_about_reading_is_told_by_who_reads_and_none_about_counting(
         worker.spread(1, 0, cloudpickle.dumps((how, pieces[0], 1))),
         worker.settle(1, 0, cloudpickle.dumps((how, pieces[0], b"key", (), []))),
     ]
-    untold = [worker.gather(1, 0, cloudpickle.dumps((how, []))), worker.counts(1, [0], b""), worker.tally(1, [0], b"")]
+    nothing = cloudpickle.dumps(((), ()))
+    untold = [worker.gather(1, 0, cloudpickle.dumps((how, [])))]
+    untold += [worker.counts(1, [0], nothing), worker.tally(1, [0], nothing)]
     assert [str(answer_of(one).error) for one in told] == ["the column 'age' is missing"] * 3
     assert [answer_of(one) for one in untold] == [FailureAnswer("InputError")] * 3
 
