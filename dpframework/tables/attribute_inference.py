@@ -15,7 +15,6 @@ from dpframework.facts.canonical_cells import TRUTHS, Form, label_of, of_text
 from dpframework.facts.choice_enum import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
-from dpframework.tables.bin_inference import feasible_bins, freedman_diaconis, k_means, midpoints
 from dpframework.tables.distinct_cells import DistinctCells
 from dpframework.tables.plain_cell_series import Column, as_numbers, is_textual
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 #: The words of an error, or of a note on a drafted schema, about a column without any value.
 NO_VALUES = "has no values at all"
+ROUNDS = 300  # the most rounds of Lloyd's algorithm, which ends earlier once the centres no longer move
 
 
 class CutMode(Choice, what="numeric cut mode"):
@@ -59,6 +59,11 @@ class Choices:
         Names of columns that are declared categorical although they may hold numbers.
     open_columns
         Names of columns that are declared open, so that the schema lists none of their values.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range, or a column is declared twice.
     """
 
     numeric: CutMode
@@ -67,31 +72,14 @@ class Choices:
     categorical: Collection[str]
     open_columns: Collection[str]
 
-    @classmethod
-    def checked(
-        cls,
-        numeric: CutMode | str,
-        bins: int,
-        max_categories: int,
-        categorical: Collection[str],
-        open_columns: Collection[str],
-    ) -> Choices:
-        """Return the choices, or refuse a wrong one.
-
-        Raises
-        ------
-        InputError
-            If a number is out of range, or a column is declared twice.
-        """
-        mode = CutMode.parse(numeric)
-        if not 1 <= bins <= MOST_CODES:
+    def __attrs_post_init__(self) -> None:
+        if not 1 <= self.bins <= MOST_CODES:
             raise InputError(f"bins must be from 1 to {MOST_CODES}")
-        if max_categories < 1:
+        if self.max_categories < 1:
             raise InputError("max_categories must be at least 1")
-        for name in open_columns:
-            if name in categorical:
+        for name in self.open_columns:
+            if name in self.categorical:
                 raise InputError(f"column '{name}' is declared categorical and open; name it in one of the two")
-        return cls(mode, bins, max_categories, categorical, open_columns)
 
 
 def attribute_of(
@@ -224,3 +212,89 @@ def _numeric(name: str, numbers: NDArray[np.float64], where: str, missing: bool,
     if len(cuts) == 0:
         return Numeric(name, lower, upper, bins=1, missing=missing)
     return Numeric(name, lower, upper, cuts=cuts.tolist(), missing=missing)
+
+
+def feasible_bins(bins: int, lower: float, upper: float) -> int:
+    """Return `bins`, or 1 where floating-point numbers are too coarse to cut a range this narrow."""
+    return bins if (upper - lower) / bins > 4 * np.spacing(max(abs(lower), abs(upper))) else 1
+
+
+def midpoints(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the midpoint of each pair of neighbours among increasing points.
+
+    If no float lies between two neighbours, the upper one stands for their midpoint.
+    """
+    low, high = points[:-1], points[1:]
+    middle = low + (high - low) / 2
+    return np.asarray(np.where(middle > low, middle, high))
+
+
+def freedman_diaconis(numbers: NDArray[np.float64], otherwise: int) -> int:
+    """Return the number of bins of width 2 IQR / n^(1/3), for n numbers with the interquartile range IQR.
+
+    The number of bins is at most the number of distinct values, and at most `MOST_CODES`. If the lower and the upper
+    quartile are equal, the width is 0, and `otherwise` is returned.
+    """
+    first, third = np.quantile(numbers, (0.25, 0.75))
+    width: float = 2 * float(third - first) / len(numbers) ** (1 / 3)
+    if width <= 0:
+        return otherwise
+    bins = (float(numbers.max()) - float(numbers.min())) / width
+    return math.ceil(min(bins, MOST_CODES, len(np.unique(numbers))))
+
+
+def k_means(points: NDArray[np.float64], weights: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+    """Return the increasing centres of one-dimensional k-means, the best of three runs of Lloyd's algorithm.
+
+    The runs start from quantiles of the rows, from quantiles of the distinct values, and from points spread evenly over
+    the range. So the same column always gets the same centres.
+
+    Parameters
+    ----------
+    points
+        Distinct values, increasing.
+    weights
+        How many rows have each value.
+    most
+        The number of clusters. There are fewer if there are fewer points, or if a cluster runs empty.
+    """
+    if len(points) <= most:
+        return points
+    shares = (np.arange(most) + 0.5) / most
+    rows = np.cumsum(weights)
+    runs = [
+        _lloyd(points, weights, starts)
+        for starts in (
+            np.unique(points[np.searchsorted(rows, shares * rows[-1])]),
+            np.quantile(points, shares),
+            points[0] + shares * (points[-1] - points[0]),
+        )
+    ]
+    return min(runs, key=lambda centres: _spread(points, weights, centres))
+
+
+def _spread(points: NDArray[np.float64], weights: NDArray[np.int64], centres: NDArray[np.float64]) -> float:
+    """Return the sum over rows of the squared distance to the nearest centre."""
+    nearest_centres = centres[np.searchsorted(midpoints(centres), points, side="right")]
+    return float(np.sum(weights * (points - nearest_centres) ** 2))
+
+
+def _lloyd(
+    points: NDArray[np.float64], weights: NDArray[np.int64], centres: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Move increasing centres to the means of their points until no centre moves, for at most `ROUNDS` rounds.
+
+    On a line a cluster is an interval, so each round needs only a search and differences of running sums.
+    """
+    rows = np.concatenate([[0], np.cumsum(weights)])
+    # The mean is subtracted first, so that running sums lose no digits to a common offset of all values.
+    offset = float(np.average(points, weights=weights))
+    sums = np.concatenate([[0.0], np.cumsum((points - offset) * weights)])
+    for _ in range(ROUNDS):
+        edges = np.concatenate([[0], np.searchsorted(points, midpoints(centres)), [len(points)]])
+        counts = np.diff(rows[edges])
+        moved = np.asarray(np.diff(sums[edges])[counts > 0] / counts[counts > 0] + offset)
+        if np.array_equal(moved, centres):
+            break
+        centres = moved
+    return centres

@@ -120,7 +120,7 @@ def guess_column(cells: DistinctCells) -> Guess:
     nulls = rest.only(empty)
     plain = not strange.all()
     if plain and empty.all():
-        return _with_nulls(ColumnOptions(null=nulls.by_frequency()), rest, number, "numbers")
+        return _with_nulls(ColumnOptions(null=nulls.by_frequency()), rest, number)
     others = cells.without(nulls.texts.to_list())
     guess = (
         _guess_styled(others, nulls, number)
@@ -133,11 +133,11 @@ def guess_column(cells: DistinctCells) -> Guess:
         few = len(empty) <= _FEW
         if few or 20 * rest.cells <= number:
             options = ColumnOptions(null=rest.by_frequency()) if few else ColumnOptions()
-            return _with_nulls(options, rest, number, "numbers")
+            return _with_nulls(options, rest, number)
     sure = rest.among(SURE_NULLS)
     if sure.any() and not sure.all():
         stand = rest.only(sure)
-        found = f"{_share_of(stand.cells, number)} mean a missing value: {_list_examples(stand)}"
+        found = f"{_share_of(stand.cells, number)} mean a missing value: {_list_texts(stand.by_frequency())}"
         return Guess(ColumnOptions(null=stand.by_frequency()), False, found, "read as missing")
     return Guess()
 
@@ -146,17 +146,13 @@ def _share_of(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,} cells"
 
 
-def _list_examples(cells: DistinctCells) -> str:
-    return _list_texts(cells.by_frequency())
-
-
 def _list_texts(texts: Sequence[str]) -> str:
     return first_of([text if len(text) <= 40 else f"{text[:37]}..." for text in texts[: _SHOWN + 1]], _SHOWN)
 
 
-def _with_nulls(options: ColumnOptions, rest: DistinctCells, cells: int, what: str) -> Guess:
-    """Return the guess for a column whose cells are numbers, except those in `rest`. `what` is the word for numbers."""
-    found = f"{_share_of(rest.cells, cells)} are not {what}: {_list_examples(rest)}"
+def _with_nulls(options: ColumnOptions, rest: DistinctCells, cells: int) -> Guess:
+    """Return the guess for a column whose cells are numbers, except those in `rest`."""
+    found = f"{_share_of(rest.cells, cells)} are not numbers: {_list_texts(rest.by_frequency())}"
     return Guess(options, True, found, "read as missing")
 
 
@@ -180,7 +176,7 @@ def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
     marked = cells.only(texts.str.contains(r"[^0-9+-]").to_numpy())
     found = f"{_share_of(marked.cells, number)} are written as {marked.texts[0]}"
     if nulls.cells:
-        found += f", and {_share_of(nulls.cells, number)} are not numbers: {_list_examples(nulls)}"
+        found += f", and {_share_of(nulls.cells, number)} are not numbers: {_list_texts(nulls.by_frequency())}"
     signs = f"decimal sign '{decimal}'" + (f", thousands '{thousands}'" if thousands else "")
     options = ColumnOptions(decimal=decimal, thousands=thousands, null=nulls.by_frequency())
     return Guess(options, True, found, f"read as numbers with {signs}{doubt}")
@@ -204,7 +200,7 @@ def _guess_with_symbols(cells: DistinctCells, nulls: DistinctCells, number: int)
     beside = " or ".join(sorted(symbols))
     found = f"{_share_of(number - nulls.cells, number)} are numbers with {beside}, such as {cells.texts[0]}"
     if nulls.cells:
-        found += f", and {_share_of(nulls.cells, number)} are not numbers: {_list_examples(nulls)}"
+        found += f", and {_share_of(nulls.cells, number)} are not numbers: {_list_texts(nulls.by_frequency())}"
     proposal = f"{inner.proposal or 'read as numbers'}, without {beside}"
     return Guess(attrs.evolve(inner.options, symbols=sorted(symbols)), True, found, proposal)
 

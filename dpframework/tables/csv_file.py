@@ -160,9 +160,7 @@ def in_one_line(name: str) -> str:
     return " ".join(part.strip() for part in name.splitlines()) if len(name.splitlines()) > 1 else name
 
 
-def _texts(
-    path: Path, encoding: str = "utf-8", skip: int = 0, *, refused: type[InputError] = NotOpened
-) -> Iterator[bytes]:
+def _texts(path: Path, encoding: str, skip: int, *, refused: type[InputError] = NotOpened) -> Iterator[bytes]:
     """Yield the text of a file in UTF-8, in pieces of whole lines, beginning with the line of names.
 
     A line break within quotes is text, so a piece grows until its quotes are closed. If the system refuses the file,

@@ -124,7 +124,11 @@ def distinct_cells(columns: Mapping[str, pl.Series]) -> dict[str, DistinctCells]
     )
     texts, empty, spaced = long["text"], long["empty"].to_numpy(), long["spaced"].to_numpy()
     too_long = long["size"].to_numpy() > MOST_CELL_BYTES
-    numbers, strange = _numbers(texts)
+    # To save time, only texts that polars cannot read go through `as_numbers`.
+    plain = texts.cast(pl.Float64, strict=False)
+    rest = plain.is_null().to_numpy()
+    numbers, strange = plain.fill_null(math.nan).to_numpy(writable=True), np.zeros(len(texts), dtype=np.bool_)
+    numbers[rest], strange[rest] = as_numbers(texts.filter(pl.Series(rest)))
     found, begin = {}, 0
     for name, own in zip(columns, counts, strict=True):
         place = slice(begin, begin := begin + len(own))
@@ -134,17 +138,6 @@ def distinct_cells(columns: Mapping[str, pl.Series]) -> dict[str, DistinctCells]
         cells = cells.only(~empty[place]) if cells.missing else cells
         found[name] = _merge(cells) if bool((spaced & ~empty)[place].any()) else cells
     return found
-
-
-def _numbers(texts: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return what `as_numbers` returns for texts. To save time, only texts that polars cannot read are passed on."""
-    import polars as pl
-
-    plain = texts.cast(pl.Float64, strict=False)
-    rest = plain.is_null().to_numpy()
-    numbers, strange = plain.fill_null(math.nan).to_numpy(writable=True), np.zeros(len(texts), dtype=np.bool_)
-    numbers[rest], strange[rest] = as_numbers(texts.filter(pl.Series(rest)))
-    return numbers, strange
 
 
 def _merge(cells: DistinctCells) -> DistinctCells:

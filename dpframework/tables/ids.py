@@ -11,8 +11,9 @@ container. Each cell therefore becomes a text by these rules:
 - A UUID becomes its usual text, in lower case with hyphens.
 - Null, NaN, a blank text and an empty sequence of bytes are missing.
 
-Nothing else can be an id. A column of another type, such as dates, is refused in every container. In a column of Python
-objects such a cell counts as missing, since one person's cell must not stop a run.
+Nothing else can be an id. A column of another type, such as dates, is refused in every container. A type is public and
+the same for all rows, so it may stop a run. In a column of Python objects such a cell counts as missing, since one
+person's cell must not stop a run.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from numpy.typing import NDArray
 
 from dpframework.facts.canonical_cells import EXACT, PLAIN, id_of_decimal, id_of_float, id_of_whole, of_id
 from dpframework.facts.errors import DoesNotFit, InputError
-from dpframework.tables.id_types import ACCEPTED, require_type_of_ids
 from dpframework.tables.plain_cell_series import is_missing, plain_cells
 
 if TYPE_CHECKING:
@@ -48,6 +48,22 @@ _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _FRACTION = r"^-?(0|[1-9][0-9]*)\.[0-9]+$"
 _UNFIT: Any = object()
+ACCEPTED = "ids are numbers, texts, booleans, bytes or UUIDs"
+_CELL_TYPES = (bool, np.bool_, int, np.integer, float, np.floating, str, bytes, Decimal, UUID, np.object_)
+_ARROW_TYPES = [
+    "null",
+    "boolean",
+    "integer",
+    "floating",
+    "decimal",
+    "string",
+    "large_string",
+    "string_view",
+    "binary",
+    "large_binary",
+    "fixed_size_binary",
+    "binary_view",
+]
 
 
 @final
@@ -292,3 +308,58 @@ def _of_float(number: Any) -> str:
     power = bottom.bit_length() - 1  # top / 2^power = top 5^power / 10^power
     sign, digits, _ = Decimal(top * 5**power).as_tuple()
     return id_of_decimal(Decimal((sign, digits, -power)))
+
+
+def require_type_of_ids(values: Any, where: str) -> None:
+    """Refuse a series or array whose type cannot hold ids.
+
+    A list and a polars series of Python objects have no such type, so they pass.
+
+    Parameters
+    ----------
+    values
+        A series of polars, pandas or pyarrow (also through narwhals), a numpy array, or a list.
+    where
+        The beginning of an error's sentence, which names the column.
+
+    Raises
+    ------
+    InputError
+        If the type cannot hold ids. The sentence names the type.
+    """
+    import narwhals as nw
+    import polars as pl
+
+    native = nw.to_native(values, pass_through=True)
+    if isinstance(native, list | tuple | pl.Series):  # a polars series gets here only if it holds objects
+        return
+    kind = _innermost(native.dtype if hasattr(native, "dtype") else native.type)
+    if not _holds_ids(kind):
+        raise InputError(f"{where} has the type {kind}; {ACCEPTED}")
+
+
+def _innermost(kind: Any) -> Any:
+    """Return the type of the values behind a pandas or Arrow type that encodes them, such as categories."""
+    while True:
+        match type(kind).__name__:  # classes of pandas, then of Arrow
+            case "CategoricalDtype":
+                kind = kind.categories.dtype
+            case "SparseDtype":
+                kind = kind.subtype
+            case "ArrowDtype":
+                kind = kind.pyarrow_dtype
+            case "DictionaryType" | "RunEndEncodedType":
+                kind = kind.value_type
+            case _:
+                return kind
+
+
+def _holds_ids(kind: Any) -> bool:
+    if type(kind).__module__.partition(".")[0] != "pyarrow":
+        cell = getattr(kind, "type", None)  # timedelta64 is a subclass of numpy's integers
+        return isinstance(cell, type) and issubclass(cell, _CELL_TYPES) and not issubclass(cell, np.timedelta64)
+    from pyarrow import types
+
+    if types.is_union(kind):
+        return all(_holds_ids(_innermost(kind.field(k).type)) for k in range(kind.num_fields))
+    return any(getattr(types, f"is_{name}")(kind) for name in _ARROW_TYPES)

@@ -80,7 +80,7 @@ def infer_schema(
     >>> schema.inferred[-1]
     'numeric cuts: equal-width'
     """
-    choices = Choices.checked(numeric, bins, max_categories, categorical, open_columns)
+    choices = Choices(CutMode.parse(numeric), bins, max_categories, categorical, open_columns)
     draft, refused = _draft(data, choices, exclude, views or {}, read)
     require_all(refused)
     return draft.schema
@@ -128,7 +128,7 @@ def draft_schema(
     [read]
     decimal = ","
     """
-    choices = Choices.checked(numeric, bins, max_categories, categorical, open_columns)
+    choices = Choices(CutMode.parse(numeric), bins, max_categories, categorical, open_columns)
     return _draft(data, choices, exclude, views or {}, read)[0]
 
 
@@ -194,7 +194,7 @@ def infer_two_view_schema(
     >>> [str(a.view) for a in infer_two_view_schema(left, right, id="site")]
     ['left', 'right']
     """
-    choices = Choices.checked(numeric, bins, max_categories, categorical, open_columns)
+    choices = Choices(CutMode.parse(numeric), bins, max_categories, categorical, open_columns)
     written, other = guess_file(left), guess_file(right)
     if written is not None and other is not None and written != other:
         raise InputError("the two files differ in separator, encoding or skipped lines; write both in the same way")

@@ -245,7 +245,12 @@ class Crosstab:
         shape = self.shape
         cells = math.prod(shape)
         if self.summed is not None:
-            return self._sums(block, self.summed, shape)
+            values = block.values(self.summed.attribute)
+            known = ~np.isnan(values)
+            sums = np.zeros(cells, dtype=np.int64)
+            own = self._cells(block, shape)[known] if shape else np.zeros(int(known.sum()), dtype=np.int64)
+            np.add.at(sums, own, self.summed.of(values[known]))
+            return sums.reshape(shape)
         if not shape:
             return np.array(block.rows, dtype=np.int64)
         # Tiles have at least four times as many rows as the table has cells, so that adding up tables costs less than
@@ -255,14 +260,6 @@ class Crosstab:
 
     def _cells(self, tile: Block, shape: Sequence[int]) -> NDArray[Any]:
         return joint_codes((_codes(tile, column) for column in self.columns), shape)
-
-    def _sums(self, block: Block, summed: WholeSteps, shape: Sequence[int]) -> NDArray[np.int64]:
-        values = block.values(summed.attribute)
-        known = ~np.isnan(values)
-        sums = np.zeros(math.prod(shape), dtype=np.int64)
-        cells = self._cells(block, shape)[known] if shape else np.zeros(int(known.sum()), dtype=np.int64)
-        np.add.at(sums, cells, summed.of(values[known]))
-        return sums.reshape(shape)
 
 
 @final

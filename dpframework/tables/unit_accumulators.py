@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -174,16 +174,6 @@ class _Mode(Accumulator):
         return found
 
 
-def _empty(part: Operand) -> Any:
-    """Return the value that marks a missing cell, given an expression that an aggregate reads."""
-    return math.nan if isinstance(part.domain, Numbers) else np.int32(-1)
-
-
-def _size(part: Operand) -> int:
-    """Return how many different labels or truths an expression can give."""
-    return len(part.domain.values) if isinstance(part.domain, Labels) else 2
-
-
 @final
 class ColumnEncoder:
     """Encodes blocks of the rows from which units are made, and notes the ways in which some cells do not fit.
@@ -294,15 +284,17 @@ def _read(rows: UnitRows) -> dict[str, Any]:
 
 def accumulator(name: str, parts: Sequence[Operand], number: int) -> Accumulator:
     """Return the accumulator of an aggregate, given its name, the expressions it reads, and the number of units."""
-    made: dict[str, Callable[[], Accumulator]] = {
-        "count": lambda: _Count(number),
-        "sum": lambda: _Sum(number),
-        "min": lambda: _Extreme(number, largest=False),
-        "max": lambda: _Extreme(number, largest=True),
-        "any": lambda: _Truth(number, 1),
-        "all": lambda: _Truth(number, 0),
-        "first": lambda: _End(number, _empty(parts[0]), last=False),
-        "last": lambda: _End(number, _empty(parts[0]), last=True),
-        "mode": lambda: _Mode(number, _size(parts[0])),
-    }
-    return made[name]()
+    match name:
+        case "count":
+            return _Count(number)
+        case "sum":
+            return _Sum(number)
+        case "min" | "max":
+            return _Extreme(number, largest=name == "max")
+        case "any" | "all":
+            return _Truth(number, decisive=int(name == "any"))
+    domain = parts[0].domain
+    if name == "mode":
+        return _Mode(number, len(domain.values) if isinstance(domain, Labels) else 2)
+    empty = math.nan if isinstance(domain, Numbers) else np.int32(-1)  # what marks a missing cell
+    return _End(number, empty, last=name == "last")

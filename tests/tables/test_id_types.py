@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from dpframework.facts import InputError
-from dpframework.tables.id_types import ACCEPTED, require_type_of_ids
+from dpframework.tables.ids import ACCEPTED, require_type_of_ids
 
 DAY = datetime.date(2026, 1, 2)
 NUMBERS = [1, 2, 1]

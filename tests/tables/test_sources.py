@@ -77,7 +77,7 @@ def test_a_csv_file_is_read_in_pieces_of_whole_lines(
     monkeypatch.setattr(csv_file, "BLOCK_BYTES", size)
     text = 'a,b\n1,x\n2,"y\nz"\n3,"q,"\n4,\n'
     (tmp_path / "t.csv").write_text(text)
-    pieces = list(csv_file._texts(tmp_path / "t.csv"))
+    pieces = list(csv_file._texts(tmp_path / "t.csv", "utf-8", 0))
     assert b"".join(pieces) == text.encode()
     assert all(csv_file._end_of_lines(piece) == len(piece) for piece in pieces)
     assert len(pieces) == {8: 4, 50: 1}.get(size, len(pieces))
