@@ -123,14 +123,12 @@ class RowChoice:
         return RowPlaces(functools.partial(_places, self.codes, self._most, self._number, keys))
 
     @functools.cached_property
-    def _several(self) -> NDArray[np.bool_]:
-        """Whether each unit has several rows. For all other units there is nothing to choose."""
-        return self._sizes > 1
-
-    @functools.cached_property
     def _number(self) -> NDArray[np.intp]:
-        """By the code of a unit with several rows, its position among these units. Meaningless for other units."""
-        return np.cumsum(self._several) - 1
+        """By the code of a unit with several rows, its position among these units. Meaningless for other units.
+
+        For units with one row there is nothing to choose.
+        """
+        return np.cumsum(self._sizes > 1) - 1
 
     @functools.cached_property
     def _unit_keys(self) -> NDArray[np.uint64]:
@@ -139,7 +137,7 @@ class RowChoice:
 
     def _unit_ids(self) -> pl.Series:
         """Return the ids of the units with several rows, in the order of their codes."""
-        first = np.flatnonzero((self._places == 0) & self._several[self._codes])
+        first = np.flatnonzero((self._places == 0) & (self._sizes > 1)[self._codes])
         return self._ids.gather(first[np.argsort(self._codes[first])])
 
 

@@ -38,7 +38,7 @@ def with_derived(schema: Schema, encoded: Mapping[str, EncodedColumn]) -> dict[s
         for name in column.inputs:
             if name not in cells:
                 cells[name] = read_cells(schema[name], found[name])
-        found[column.name] = derive(schema, column, cells)
+        found[column.name] = settle_cells(schema[column.name], column, schema.derivation_inputs, cells)
     return found
 
 
@@ -50,11 +50,6 @@ def read_cells(attribute: Attribute, column: EncodedColumn) -> Cells:
     if attribute.missing_code is not None:
         codes[codes == attribute.missing_code] = MISSING
     return codes
-
-
-def derive(schema: Schema, column: DerivedColumn, cells: Mapping[str, Cells]) -> EncodedColumn:
-    """Return a derived column, given the cells of the columns that it reads."""
-    return settle_cells(schema[column.name], column, schema.derivation_inputs, cells)
 
 
 def settle_cells(
@@ -74,15 +69,14 @@ def settle_cells(
         By name, the cells of these attributes. For a column made from the rows of each unit: the result of the column's
         aggregate for each unit, under the name `AGGREGATED`.
     """
-    return settle(attribute, _on_grid(attribute, column.cells(inputs, cells)), column.outside)
+    return settle(attribute, derived_cells(attribute, column, inputs, cells), column.outside)
 
 
-def derived_cells(schema: Schema, column: DerivedColumn, cells: Mapping[str, Cells]) -> EncodedCells:
-    """Return the cells of a derived column, before a policy treats those outside its domain."""
-    return _on_grid(schema[column.name], column.cells(schema.derivation_inputs, cells))
-
-
-def _on_grid(attribute: Attribute, cells: Cells) -> EncodedCells:
+def derived_cells(
+    attribute: Attribute, column: DerivedColumn, inputs: Mapping[str, Input], cells: Mapping[str, Cells]
+) -> EncodedCells:
+    """Return the cells of a derived column, before a policy treats those outside its domain (see `settle_cells`)."""
+    found = column.cells(inputs, cells)
     if isinstance(attribute, Numeric):
-        return cells_of_numbers(attribute, cells)
-    return EncodedCells(cells)  # expressions mark a missing cell as encoding does
+        return cells_of_numbers(attribute, found)
+    return EncodedCells(found)  # expressions mark a missing cell as encoding does

@@ -7,7 +7,6 @@ function on rows, so no code of this process needs to reach the rows.
 from __future__ import annotations
 
 import abc
-import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeAlias, final
 
@@ -236,10 +235,9 @@ def select_lineage(block: Block, lineage: Sequence[Selection]) -> Block:
 
     This function defines the meaning of a lineage.
     """
-
-    def after(rows: Block, step: Selection) -> Block:
+    for step in lineage:
         if isinstance(step, CaseColumn):
-            return rows.with_derived(step.attribute, step.cases)
-        return rows.at(rows.index[cells_of(step.by, rows) == step.part])
-
-    return functools.reduce(after, lineage, block)
+            block = block.with_derived(step.attribute, step.cases)
+        else:
+            block = block.at(block.index[cells_of(step.by, block) == step.part])
+    return block

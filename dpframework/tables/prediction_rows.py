@@ -137,7 +137,8 @@ def _encode(rows: Any, schema: Schema, policy: OutOfDomain, source: str) -> list
                 known = read_cells(schema[name], EncodedColumn(codes, values))
                 # Expressions read an unknown cell as missing. An unknown number is NaN already.
                 cells[name] = known if unknown is None or values is not None else np.where(unknown, -1, known)
-        read[column.name] = _settle(schema[column.name], derived_cells(schema, column, cells), column.outside)
+        derived = derived_cells(schema[column.name], column, schema.derivation_inputs, cells)
+        read[column.name] = _settle(schema[column.name], derived, column.outside)
     return [read[attribute.name] for attribute in schema]
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.derived_columns import DerivedColumn
 from dpframework.facts.schema import Schema
-from dpframework.tables.derivation import derive, read_cells
+from dpframework.tables.derivation import read_cells, settle_cells
 from dpframework.tables.encoding import EncodedColumn, stored_dtype
 from dpframework.tables.sql_connection import SqlConnection
 
@@ -47,7 +47,8 @@ def with_derived_columns(connection: SqlConnection, table: str, schema: Schema) 
         places = read_places(schema, column.inputs)
 
         def make(found: Mapping[str, Any], column: DerivedColumn = column, k: int = k) -> dict[str, NDArray[Any]]:
-            return numbers_of(k, derive(schema, column, read_of(schema, column.inputs, found)))
+            cells = read_of(schema, column.inputs, found)
+            return numbers_of(k, settle_cells(schema.attributes[k], column, schema.derivation_inputs, cells))
 
         kinds = {f"c{k}": connection.whole[stored_dtype(schema.attributes[k]).itemsize]}
         table = with_numbers(connection, table, places, make, kinds)

@@ -17,7 +17,7 @@ from dpframework.facts.schema import MOST_ROWS, Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.coded_table import Table
 from dpframework.tables.column_array_storage import growing_array
-from dpframework.tables.derivation import derive, read_cells
+from dpframework.tables.derivation import read_cells, settle_cells
 from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, stored_dtype, unfit
 from dpframework.tables.open_attribute_keys import KEY_CODES, KeyBook, KeyColumn
 from dpframework.tables.plain_cell_series import as_column
@@ -149,7 +149,7 @@ class TableBuilder:
             if encoded is not None and name in encoded:
                 column = encoded[name]
             elif name in self._derived:
-                column = derive(self._schema, self._derived[name], read)
+                column = settle_cells(attribute, self._derived[name], self._schema.derivation_inputs, read)
             else:
                 cells = cells_of(attribute, as_column(columns[name], f"{self._sources[name]}: attribute '{name}'"))
                 if self._policy is OutOfDomain.ERROR:
