@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpframework.facts.column_read_options import ISO, ColumnOptions
 from dpframework.facts.phrases import first_of
 from dpframework.tables.cell_notation_reader import styled_numbers, without_symbols
-from dpframework.tables.date_notation_reader import parse_times
+from dpframework.tables.date_reader import parse_times
 from dpframework.tables.distinct_cells import DistinctCells
 from dpframework.tables.plain_cell_series import as_numbers
 

@@ -18,10 +18,10 @@ from dpframework.facts.unit_schemas import UnitRows
 from dpframework.tables.cell_notation_reader import as_written
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contribution_bounding import KEY_BYTES, RowChoice, number_units
+from dpframework.tables.date_reader import rows_in
 from dpframework.tables.encoding import EncodedColumn
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.plain_cell_series import as_column
-from dpframework.tables.row_dates import rows_in
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, columns_as_source, open_source, rows_changed
 from dpframework.tables.table_builder import TableBuilder

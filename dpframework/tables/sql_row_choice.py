@@ -23,8 +23,8 @@ from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.cell_notation_reader import read_days, read_ids
 from dpframework.tables.contribution_bounding import KEY_BYTES, choose_places, order_by_hash, rows_of_each, unit_keys
+from dpframework.tables.date_reader import rows_in
 from dpframework.tables.ids import ACCEPTED, missing_ids
-from dpframework.tables.row_dates import rows_in
 from dpframework.tables.sql_cell_conversion import CellKind, ColumnType
 from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_encoding import CellNumbers, SqlSource

@@ -22,7 +22,7 @@ from dpframework.ledger.chain import Chain
 from dpframework.mechanisms import Gaussian
 from dpframework.reports import markdown_report
 from dpframework.tables import table_from_columns
-from dpframework.tables.row_dates import days_of
+from dpframework.tables.date_reader import days_of
 
 SCHEMA = dpf.Schema([dpf.Numeric("n", 0, 63, bins=64)])
 UNIT = dpf.PrivacyUnit("person", 2, period="month", date="on")

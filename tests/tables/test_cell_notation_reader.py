@@ -23,7 +23,7 @@ from dpframework.facts.column_read_options import ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import MOST_SKIPPED, ReadOptions
 from dpframework.tables.cell_notation_reader import read_cells
-from dpframework.tables.date_notation_reader import date_number, times_of_texts
+from dpframework.tables.date_reader import date_number, times_of_texts
 from dpframework.tables.inference import draft_schema, infer_schema
 from dpframework.tables.prediction_rows import NewRows
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame

@@ -1,4 +1,9 @@
-"""Read dates and times in texts and in objects, and turn them into numbers or days."""
+"""Read dates and times in cells: as numbers or days by a column's formats, and as days that lie in a period.
+
+A period reads dates without formats (see `days_of`). Then three kinds of cell have a date: a date, a point in time (by
+its own time zone), and a text that begins with a date, such as 2026-03-09 or 2026-03-09T12:00. Every other cell has no
+date, and its row lies in no period.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.facts.column_read_options import DATE_DIRECTIVES, ISO, TIME_DIRECTIVES, DateUnit
-from dpframework.tables.plain_cell_series import is_missing
+from dpframework.facts.domain_policies import OutOfDomain
+from dpframework.facts.errors import DoesNotFit
+from dpframework.facts.periods import Period
+from dpframework.tables.plain_cell_series import is_missing, plain_cells
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,6 +31,7 @@ _ISO = (
     r"^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(:[0-9]{2})?(\.[0-9]+)?)?"
     r"(?: ?(?:Z|[+-][0-9]{2}:?[0-9]{2}))?$"
 )
+_DATE = re.compile(r"^\s*(\d{4}-\d\d-\d\d)(?:[T\s].*)?$", re.ASCII | re.DOTALL)
 
 
 def times_of_texts(texts: pl.Series, formats: Sequence[str], unit: DateUnit) -> pl.Series:
@@ -142,3 +152,61 @@ def date_number(cell: Any, unit: DateUnit) -> float | None:
         return (day - _EPOCH).days + seconds / 86400
     days = day.timetuple().tm_yday - 1 + seconds / 86400
     return day.year + days / (365.0 + calendar.isleap(day.year))
+
+
+def days_of(values: Any, where: str) -> pl.Series:
+    """Return each cell's date, null where it has none.
+
+    Parameters
+    ----------
+    values, where
+        As for `cell_notation_reader.read_cells`.
+
+    Raises
+    ------
+    InputError
+        If `values` is no column.
+    """
+    import polars as pl
+
+    cells, _ = plain_cells(values, where)
+    if isinstance(cells, pl.Series):
+        if cells.dtype == pl.Date:
+            return cells
+        if isinstance(cells.dtype, pl.Datetime):
+            return cells.dt.date()
+        if not (isinstance(cells.dtype, pl.Categorical | pl.Enum) or cells.dtype == pl.String):
+            return pl.Series([None], dtype=pl.Date).new_from_index(0, len(cells))
+        cells = cells.cast(pl.String).to_list()
+    return pl.Series([_day(cell) for cell in cells], dtype=pl.Date)
+
+
+def _day(cell: Any) -> datetime.date | None:
+    if isinstance(cell, datetime.datetime):
+        return None if cell != cell else cell.date()  # pandas' NaT is a datetime that differs from itself
+    if isinstance(cell, datetime.date):
+        return cell
+    if isinstance(cell, np.datetime64):
+        cell = str(cell)
+    found = _DATE.match(cell) if isinstance(cell, str) else None
+    if found is None:
+        return None
+    try:
+        return datetime.date.fromisoformat(found[1])
+    except ValueError:
+        return None
+
+
+def rows_in(period: Period, values: Any, policy: OutOfDomain, where: str) -> NDArray[np.bool_]:
+    """Return whether each row lies in a period by its cell in a column of dates, shape (rows,).
+
+    Raises
+    ------
+    DoesNotFit
+        If the policy is `OutOfDomain.ERROR`, and a row has no date.
+    """
+    days = days_of(values, where)
+    if policy is OutOfDomain.ERROR and days.null_count():
+        raise DoesNotFit(f"{where} holds values that are no dates; write them as 2026-03-09", kind="dates")
+    inside = days.is_between(period.first, period.last).fill_null(False)
+    return np.asarray(inside.to_numpy(), dtype=np.bool_)
