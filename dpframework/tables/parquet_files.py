@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
-from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.errors import InputError, NotOpened, is_failure
 from dpframework.facts.input_limits import FREE_CELLS, MOST_CELLS_PER_BYTE, MOST_COLUMNS
-from dpframework.tables.plain_cell_series import quietly
 from dpframework.tables.table_paths import is_url
 
 if TYPE_CHECKING:
@@ -165,32 +164,28 @@ class ParquetFile:
         InputError
             If the action fails, with one sentence that shows no cell. Its class is `kind` if the network failed.
         """
-        failed: list[str] = []
-        unnamed: list[bool] = []
-
-        def read() -> T:
-            try:
-                return action()
-            except BaseException as error:  # polars panics at a zone without a name, which is no `Exception`
-                unnamed.append(_UNNAMED_ZONE in str(error))
-                # An error that is no `OSError` may come from the content of the file.
-                if isinstance(error, OSError) and is_url(self.place):
-                    failed.extend(reason for kind, reason in _REASONS.items() if isinstance(error, kind))
-                    if _UNANSWERED.search(str(error)):
-                        failed.append("the host cannot be reached, or does not answer")
-                raise
-
+        sentence, raised = self._broken, InputError
         try:
-            return quietly(read, self._broken)
-        except InputError:
-            if not failed and not any(unnamed):
+            return action()
+        except MemoryError:
+            raise
+        except BaseException as error:  # polars panics at a zone without a name, which is no `Exception`
+            if not is_failure(error):
                 raise
-        if not failed:
-            raise InputError(
-                f"{self.name}: has a column of times in a zone without a name, such as +05:30; "
-                "write its times in UTC, or in a zone such as Europe/Berlin"
-            )
-        raise kind(f"{self.name}: cannot be read from its URL: {failed[0]}; {remedy}")
+            reasons: list[str] = []
+            # An error that is no `OSError` may come from the content of the file.
+            if isinstance(error, OSError) and is_url(self.place):
+                reasons += [reason for known, reason in _REASONS.items() if isinstance(error, known)]
+                if _UNANSWERED.search(str(error)):
+                    reasons.append("the host cannot be reached, or does not answer")
+            if reasons:
+                sentence, raised = f"{self.name}: cannot be read from its URL: {reasons[0]}; {remedy}", kind
+            elif _UNNAMED_ZONE in str(error):
+                sentence = (
+                    f"{self.name}: has a column of times in a zone without a name, such as +05:30; "
+                    "write its times in UTC, or in a zone such as Europe/Berlin"
+                )
+        raise raised(sentence)  # outside of the handler, so that the new error shows nothing of the old one
 
     @property
     def _broken(self) -> str:

@@ -182,10 +182,9 @@ def open_source(
     InputError
         If a file cannot be read, or cannot be opened after another one was.
     """
-    if isinstance(data, str | os.PathLike):
-        return _of_files([data], options, part, read)
-    if isinstance(data, list | tuple) and all(isinstance(place, str | os.PathLike) for place in data):
-        return _of_files(data, options, part, read)
+    places = [data] if isinstance(data, str | os.PathLike) else data
+    if isinstance(places, list | tuple) and all(isinstance(place, str | os.PathLike) for place in places):
+        return _of_files(places, options, part, read or PLAIN)
     return _of_frame(data)
 
 
@@ -233,7 +232,7 @@ def _of_files(
     places: Sequence[str | os.PathLike[str]],
     options: Mapping[str, str] | None,
     part: tuple[int, int],
-    read_options: ReadOptions | None,
+    read_options: ReadOptions,
 ) -> Source:
     """Return the rows of files, one file after another. Each file must have the requested columns."""
     files = files_at(places)
@@ -261,8 +260,7 @@ def _in_turn(files: Sequence[Iterator[dict[str, Any]]], names: Sequence[str]) ->
         tell(done, len(files))
 
 
-def _of_file(file: str, options: Mapping[str, str] | None, part: tuple[int, int], read: ReadOptions | None) -> Source:
-    read = read or PLAIN
+def _of_file(file: str, options: Mapping[str, str] | None, part: tuple[int, int], read: ReadOptions) -> Source:
     if is_url(file):
         if read.of_database and not file.lower().endswith(".parquet"):
             return _of_database(file, f"table '{read.table}'" if read.table else "the query", read, options)

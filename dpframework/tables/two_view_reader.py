@@ -101,7 +101,7 @@ def join(
     """
     sides, keys = [], list[Ids]()
     for given, names in (left, right):
-        all_names = list(dict.fromkeys([*names, *([] if key_name is None else [key_name])]))
+        all_names = list(dict.fromkeys(names if key_name is None else (*names, key_name)))
         given.require(all_names)
         source = given.fix(all_names)
         taken = source.take(names).items()
@@ -124,11 +124,10 @@ def join(
                 raise DoesNotFit(id_twice(what))
     pairs = _match(*(key.series for key in keys))
     if strict and pairs.height == 0:
-        raise DoesNotFit(no_common_id(files, key_name or ""))
-    return {
-        name: side[name].take(pairs[view])
-        for view, side, names in zip(("left", "right"), sides, (left[1], right[1]), strict=True)
-        for name in names
+        raise DoesNotFit(no_common_id(files, key_name))
+    left_rows, right_rows = pairs["left"], pairs["right"]
+    return {name: column.take(left_rows) for name, column in sides[0].items()} | {
+        name: column.take(right_rows) for name, column in sides[1].items()
     }
 
 
