@@ -125,13 +125,10 @@ class RowChooser:
         DoesNotFit
             If the policy refuses rows without an id, and there is such a row.
         """
-        connection, column = self._connection, unit.id or ""
-        maps, ids = self._number([(piece, f"{piece.name}: the id column '{column}'") for piece in pieces], column)
+        connection = self._connection
+        numbered, ids = self._number(pieces, unit.id or "")
         rows = self._keep(connection.new_name("rows"))
-        each = " union all ".join(
-            f"select s.{PLACE}, m.unit from ({piece.query}) as s join {name} as m on {cell} = m.cell"
-            for piece, (name, cell) in zip(pieces, maps, strict=True)
-        )
+        each = " union all ".join(f"select {PLACE}, unit from ({query}) as s" for query in numbered)
         connection.run(f"create temp table {rows} as {each}")
         # Only units with too many rows are queried. Their rows are chosen by the private key, as in files.
         over = connection.columns(
@@ -191,11 +188,8 @@ class RowChooser:
 
         The second query also gives the number of each row's `unit`. This raises the errors of `of_units`.
         """
-        maps, _ = self._number([(piece, f"{piece.name}: the id column '{unit.id}'") for piece in pieces], unit.id or "")
-        return [
-            SqlSource(piece.query, f"select s.*, m.unit from ({piece.query}) as s join {name} as m on {cell} = m.cell")
-            for piece, (name, cell) in zip(pieces, maps, strict=True)
-        ]
+        numbered, _ = self._number(pieces, unit.id or "")
+        return [SqlSource(piece.query, query) for piece, query in zip(pieces, numbered, strict=True)]
 
     def of_views(self, left: SqlPiece, right: SqlPiece, sides: Sequence[Sequence[str]], column: str) -> SqlSource:
         """Return the query of the joined rows of two views, for the ids that occur once in each view.
@@ -218,17 +212,12 @@ class RowChooser:
             views.
         """
         connection = self._connection
-        named = [(piece, f"{piece.name}: the id column '{column}'") for piece in (left, right)]
-        maps, _ = self._number(named, column)
-        numbered = [
-            f"select s.*, m.unit from ({piece.query}) as s join {name} as m on {cell} = m.cell"
-            for (piece, _), (name, cell) in zip(named, maps, strict=True)
-        ]
+        numbered, _ = self._number((left, right), column)
         if self._strict:
-            for query, (_, where) in zip(numbered, named, strict=True):
+            for query, piece in zip(numbered, (left, right), strict=True):
                 twice = f"select 1 from ({query}) as s group by unit having count(*) > 1 limit 1"
                 if connection.rows(twice):
-                    raise DoesNotFit(id_twice(where))
+                    raise DoesNotFit(id_twice(f"{piece.name}: the id column '{column}'"))
         pairs = self._keep(connection.new_name("pairs"))
         once = [f"(select unit from ({query}) as s group by unit having count(*) = 1)" for query in numbered]
         connection.run(
@@ -244,16 +233,16 @@ class RowChooser:
         )
         return SqlSource(query, query)
 
-    def _number(self, pieces: Sequence[tuple[SqlPiece, str]], column: str) -> tuple[list[tuple[str, str]], Any]:
+    def _number(self, pieces: Sequence[SqlPiece], column: str) -> tuple[list[str], Any]:
         """Give a number to each id of some pieces.
 
-        Return, for each piece, the name of the table that maps the cell of an id to the id's number, and the SQL
-        expression of such a cell. Also return all ids, in the order of their numbers.
+        Return, for each piece, the query of those of its rows that have an id, with the id's number as `unit`. Also
+        return all ids, in the order of their numbers.
         """
         import polars as pl
 
         found = []
-        for piece, where in pieces:
+        for piece in pieces:
             kind = self._type(piece, ID)
             if kind.kind not in _ID_KINDS:
                 raise InputError(f"{piece.name}: column '{column}' has the type {kind.name}; {ACCEPTED}")
@@ -261,6 +250,7 @@ class RowChooser:
             cells = CellNumbers.of(self._connection, piece.query, cell, kind)
             ids = read_ids(self._read.of_column(column), cells.columns[0], f"{piece.name}: column '{column}'")
             if self._strict:
+                where = f"{piece.name}: the id column '{column}'"
                 ids.require_all(where)
                 if self._has_null(piece, cell):
                     raise DoesNotFit(missing_ids(where))
@@ -268,8 +258,8 @@ class RowChooser:
         # Ids are sorted, so that their numbers do not depend on the order of a query's result.
         every = pl.concat([series for _, _, series in found]).drop_nulls().unique().sort()
         numbers = pl.DataFrame({"id": every}).with_row_index("number")
-        maps = []
-        for cells, cell, series in found:
+        numbered = []
+        for piece, (cells, cell, series) in zip(pieces, found, strict=True):
             own = pl.DataFrame({"id": series}).join(numbers, on="id", how="left", maintain_order="left")["number"]
             name = self._keep(self._connection.new_name("ids"))
             mapped = cells.to_table({"unit": own.cast(pl.Float64).fill_null(float("nan")).to_numpy()})
@@ -279,8 +269,8 @@ class RowChooser:
                     "where unit is not null"
                 )
             self._connection.analyze(name)
-            maps.append((name, cell))
-        return maps, every
+            numbered.append(f"select s.*, m.unit from ({piece.query}) as s join {name} as m on {cell} = m.cell")
+        return numbered, every
 
     def _type(self, piece: SqlPiece, column: str) -> ColumnType:
         return self._connection.types(f"select {column} from ({piece.query}) as s")[0]
