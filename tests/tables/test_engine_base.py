@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable
 from typing import Any
 
 import attrs
@@ -16,6 +17,7 @@ from dpframework.tables.blocks import TILE, Block, HiddenColumn, PackedIndex, ce
 from dpframework.tables.built_in import BUILT_IN
 from dpframework.tables.column_array_storage import growing_array
 from dpframework.tables.count_width import in_64_bits
+from dpframework.tables.engine_base import RelatedCaches
 from dpframework.tables.silence import silenced
 from dpframework.verify import EngineConformance
 
@@ -488,3 +490,21 @@ def test_the_caches_around_a_part_are_those_of_the_whole_and_of_the_other_parts(
         assert [id(one) for one in others] == [id(engine.cache_of(other)) for j, other in enumerate(parts) if j != k]
     some = engine.split(rows, (dpf.Equals("c", "x"),))  # of which not every row is in one
     assert engine.related_caches(some[0]) is None
+
+
+@given(st.integers(1, 6))
+def test_each_part_sees_all_others_once_in_order(number: int) -> None:
+    whole: dict[Hashable, Any] = {"whole": 0}
+    parts: list[dict[Hashable, Any]] = [{k: k} for k in range(number)]
+    for position in range(number):
+        found, others = RelatedCaches(whole, parts, position).of_others()
+        assert found is whole
+        assert [next(iter(one)) for one in others] == [k for k in range(number) if k != position]
+
+
+def test_a_count_that_is_added_later_is_seen_by_the_others() -> None:
+    parts: list[dict[Hashable, Any]] = [{}, {}]
+    one, other = (RelatedCaches({}, parts, k) for k in range(2))
+    parts[0]["n"] = 5
+    assert other.of_others()[1] == [{"n": 5}]
+    assert one.of_others()[1] == [{}]

@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.tables import cell_notation_reader, reading, sources
-from dpframework.tables.table_files import TableFiles
+from dpframework.tables.table_files import TableFiles, UnreadTable
 
 URL = "https://example.org/c.csv"
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
@@ -111,3 +112,16 @@ def test_two_views_are_read_as_one_table(tmp_path: Path) -> None:
     files = TableFiles(tmp_path / "l.parquet", VIEWS, right=tmp_path / "r.parquet", id="who", unit=unit)
     table = files.read()
     assert sorted(zip(*table.codes.tolist(), strict=True)) == [(0, 0), (1, 1), (1, 1)]
+
+
+def test_each_attribute_is_in_the_only_source_or_in_that_of_its_view() -> None:
+    table = UnreadTable(schema=VIEWS)
+    assert table.sources_by(["t"]) == {"ill": "t", "old": "t"}
+    assert table.sources_by(["l", "r"]) == {"ill": "l", "old": "r"}
+
+
+def test_the_key_that_chooses_rows_is_not_shown_and_the_policy_is_parsed() -> None:
+    table = UnreadTable(schema=SCHEMA, key=b"secret", out_of_domain="missing", values=["ill"])
+    assert "secret" not in repr(table)
+    assert table.out_of_domain is OutOfDomain.MISSING
+    assert table.values == frozenset({"ill"})
