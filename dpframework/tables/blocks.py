@@ -266,16 +266,7 @@ class Block:
             if index is not None:
                 yield self.at(index[own])
                 continue
-            yield Block(
-                self.schema,
-                tuple(column[own] for column in self.columns),
-                {name: column[own] for name, column in self.raw.items()},
-                derived={name: column[own] for name, column in self.derived.items()},
-                attribute_sources=self.attribute_sources,
-                unit_codes=None if self.unit_codes is None else self.unit_codes[own],
-                unit_places=None if self.unit_places is None else self.unit_places[own],
-                key_columns={name: column[own] for name, column in self.key_columns.items()},
-            )
+            yield slice_arrays(self, own)
 
     def with_derived(self, attribute: Attribute, cases: Cases) -> Block:
         """Return this block with one more attribute, whose code is the case that each row belongs to."""
@@ -295,6 +286,20 @@ class Block:
     def __repr__(self) -> str:
         """Show no row and no count."""
         return f"Block({len(self.schema)} attributes; rows are private)"
+
+
+def slice_arrays(block: Block, own: slice) -> Block:
+    """Return the block of the rows in a slice of a block's arrays. The given block has all rows of its arrays."""
+    return Block(
+        block.schema,
+        tuple(column[own] for column in block.columns),
+        {name: column[own] for name, column in block.raw.items()},
+        derived={name: column[own] for name, column in block.derived.items()},
+        attribute_sources=block.attribute_sources,
+        unit_codes=None if block.unit_codes is None else block.unit_codes[own],
+        unit_places=None if block.unit_places is None else block.unit_places[own],
+        key_columns={name: column[own] for name, column in block.key_columns.items()},
+    )
 
 
 def cells_of(by: Cut, block: Block) -> NDArray[np.integer]:

@@ -172,9 +172,7 @@ def _texts(path: Path, encoding: str, skip: int, *, refused: type[InputError] = 
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             stream: Any = gzip.GzipFile(fileobj=file) if packed else file
-            for text in _pieces(stream if encoding == "utf-8" else _Recoded(stream, encoding), skip):
-                if text is None:
-                    raise _too_long(path)
+            for text in _pieces(stream if encoding == "utf-8" else _Recoded(stream, encoding), skip, path):
                 yield text
                 # The size is 0 if the file was empty when it was opened, and was written to since then.
                 tell_share(file.tell() / max(size, 1))
@@ -215,8 +213,8 @@ def _too_long(path: Path) -> InputError:
     )
 
 
-def _pieces(stream: gzip.GzipFile | IO[bytes] | _Recoded, skip: int) -> Iterator[bytes | None]:
-    """Yield pieces of whole lines after the first `skip`. If a line is too long, yield None and stop."""
+def _pieces(stream: gzip.GzipFile | IO[bytes] | _Recoded, skip: int, path: Path) -> Iterator[bytes]:
+    """Yield pieces of whole lines after the first `skip`. Refuse a line that is too long."""
     rest, begun = b"", False
     # Reading at least as much as is left over doubles the text, so that a long line takes linear time.
     while data := stream.read(max(BLOCK_BYTES, len(rest))):
@@ -231,8 +229,7 @@ def _pieces(stream: gzip.GzipFile | IO[bytes] | _Recoded, skip: int) -> Iterator
             yield rest[:end]
             rest = rest[end:]
         if len(rest) > MOST_LINE_BYTES:
-            yield None
-            return
+            raise _too_long(path)
     if rest and begun:
         yield rest
 

@@ -23,7 +23,7 @@ from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.parameter_checks import is_whole_number
 from dpframework.facts.row_partitions import Cut
 from dpframework.tables.block_parts_by_cut import parts_of
-from dpframework.tables.blocks import Block, pack_index
+from dpframework.tables.blocks import Block, pack_index, slice_arrays
 from dpframework.tables.count_width import in_64_bits
 from dpframework.tables.open_attribute_keys import add_counts
 
@@ -265,17 +265,15 @@ class _Blocks(Engine):
     def load(self, table: Table) -> _Rows:
         """Cut the table into blocks of consecutive rows. No release depends on where the blocks begin."""
         edges = np.linspace(0, table.rows, max(self._blocks, -(-table.rows // MOST_ROWS)) + 1).astype(int)
-        return _Rows(
-            Block(
-                table.schema,
-                tuple(column[low:high] for column in table.columns),
-                {name: column[low:high] for name, column in table.values.items()},
-                unit_codes=None if table.unit_codes is None else table.unit_codes[low:high],
-                unit_places=None if table.unit_places is None else table.unit_places[low:high],
-                key_columns={name: column[low:high] for name, column in table.keys.items()},
-            )
-            for low, high in itertools.pairwise(edges)
+        whole = Block(
+            table.schema,
+            table.columns,
+            table.values,
+            unit_codes=table.unit_codes,
+            unit_places=table.unit_places,
+            key_columns=table.keys,
         )
+        return _Rows(slice_arrays(whole, slice(low, high)) for low, high in itertools.pairwise(edges))
 
     def cache_of(self, rows: Sequence[Block]) -> dict[Hashable, Any]:
         """See `Engine`."""

@@ -116,17 +116,16 @@ def _encoding(head: bytes, stream: Any) -> str:
 def _separator(text: bytes) -> str:
     """Return the most likely separator of some lines, the last of which may be cut off."""
     whole = text[: text.rfind(b"\n") + 1] or text
+    counted = {separator: lines_of(whole, separator) for separator in _SEPARATORS}
     best, fields_of_best = ",", 0
-    for separator in _SEPARATORS:
-        _, fields, blank = lines_of(whole, separator)
+    for separator, (_, fields, blank) in counted.items():
         match np.unique(fields[~blank]).tolist():
             case [number] if number > max(fields_of_best, 1):
                 best, fields_of_best = separator, number
     if fields_of_best:
         return best
     # Titles or notes may stand above the line with the column names.
-    for separator in _SEPARATORS:
-        _, fields, blank = lines_of(whole, separator)
+    for separator, (_, fields, blank) in counted.items():
         most = int(np.bincount(fields[~blank]).argmax()) if not blank.all() else 0
         share = float((fields[~blank] == most).mean()) if most > 2 else 0.0
         if share > 0.8 and most > fields_of_best and fields[0] < most:
@@ -134,5 +133,4 @@ def _separator(text: bytes) -> str:
     if fields_of_best:
         return best
     # No separator gives most lines the same number of fields. The first line names the columns, so it decides.
-    first = {separator: int(lines_of(whole, separator)[1][0]) for separator in _SEPARATORS}
-    return max(_SEPARATORS, key=lambda one: first[one])
+    return max(_SEPARATORS, key=lambda separator: int(counted[separator][1][0]))

@@ -66,10 +66,9 @@ class Source:
         InputError
             Where `blocks` raises it.
         """
-        first, *others = self.blocks(names)
-        if not others:
-            return first
-        blocks = (first, *others)
+        blocks = list(self.blocks(names))
+        if len(blocks) == 1:
+            return blocks[0]
         return {name: whole_column([block[name] for block in blocks], f"{self.name}: '{name}'") for name in names}
 
     def fix(self, names: Collection[str]) -> Source:

@@ -126,8 +126,8 @@ class TableBuilder:
         self._keys = {name: growing_array(KEY_CODES, mapped=mapped) for name in self._books}
         self._unfit: list[set[Unfit]] = [set() for _ in schema]
         self._rows = 0
-        self._derived = {column.name: column for column in schema.derive} if schema.derive else {}
-        self._read = {name for column in schema.derive for name in column.inputs} if schema.derive else frozenset[str]()
+        self._derived = {column.name: column for column in schema.derive}
+        self._read = {name for column in schema.derive for name in column.inputs}
 
     def add(self, columns: Mapping[str, Any], encoded: Mapping[str, EncodedColumn] | None = None) -> None:
         """Encode one more block, given its columns of equal length by the names of the attributes.
