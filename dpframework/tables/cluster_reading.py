@@ -58,32 +58,28 @@ class ClusterReader:
         InputError
             If a piece cannot be read, or has changed since it was first read, or workers are lost again and again.
         """
+        missing = list(pieces)
+        for piece in missing:
+            table.lose(piece)
         try:
-            self._place(table, pieces)
+            for _ in range(MOST_LOSSES):
+                live = self.live()
+                if table.shuffle is None:
+                    self._read(table, _spread_evenly(table, missing, live))
+                else:
+                    # The rows of a shuffled piece depend on all pieces, so it is cheaper to read all lost ones at once.
+                    missing += [piece for piece, address in table.places.items() if address not in live]
+                    for piece in missing:
+                        table.lose(piece)
+                    self._shuffle(table, table.shuffle, missing, live)
+                missing = [piece for piece in missing if piece not in table.places]
+                if not missing:
+                    return
         except NotOpened as error:
             if not table.begun:
                 raise
             # By now a worker has read rows, or was lost while it did, so this failure may depend on the rows.
             raise InputError(str(error)) from None
-
-    def _place(self, table: OpenedTable, pieces: Iterable[int]) -> None:
-        missing = list(pieces)
-        for piece in missing:
-            table.lose(piece)
-        for _ in range(MOST_LOSSES):
-            live = self.live()
-            # The rows of a shuffled piece depend on all pieces, so it is cheaper to read all lost pieces at once.
-            if table.shuffle is not None:
-                missing += [piece for piece, address in table.places.items() if address not in live]
-                for piece in missing:
-                    table.lose(piece)
-            if table.shuffle is None:
-                self._read(table, _spread_evenly(table, missing, live))
-            else:
-                self._shuffle(table, table.shuffle, missing, live)
-            missing = [piece for piece in missing if piece not in table.places]
-            if not missing:
-                return
         raise InputError("one worker after another was lost while it read; give each more memory, or use more workers")
 
     def _read(self, table: OpenedTable, given: Mapping[str, Sequence[int]]) -> None:
