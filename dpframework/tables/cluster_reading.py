@@ -106,9 +106,6 @@ class ClusterReader:
         def spread(piece: int) -> tuple[Any, ...]:
             return "spread", table.number, piece, pickle((how, table.pieces[piece], len(buckets)))
 
-        def settle(piece: int) -> tuple[Any, ...]:
-            return "settle", table.number, piece, pickle((how, table.pieces[piece], table.key, table.gone, places))
-
         try:
             found = self._join_findings(self._in_turn(table, given, spread), sum(map(len, given.values())))
             if found is None:
@@ -121,6 +118,10 @@ class ClusterReader:
                 return
             how.require(found | more)
             places = self._places(calls)
+
+            def settle(piece: int) -> tuple[Any, ...]:
+                return "settle", table.number, piece, pickle((how, table.pieces[piece], table.key, table.gone, places))
+
             wanted = {address: [piece for piece in own if piece in missing] for address, own in given.items()}
             for address, piece, answer in self._in_turn(table, wanted, settle):
                 if not isinstance(answer, UnreachableAnswer):
