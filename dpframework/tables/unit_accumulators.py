@@ -296,5 +296,5 @@ def accumulator(name: str, parts: Sequence[Operand], number: int) -> Accumulator
     domain = parts[0].domain
     if name == "mode":
         return _Mode(number, len(domain.values) if isinstance(domain, Labels) else 2)
-    empty = math.nan if isinstance(domain, Numbers) else np.int32(-1)  # what marks a missing cell
+    empty: Any = math.nan if isinstance(domain, Numbers) else np.int32(-1)  # what marks a missing cell
     return _End(number, empty, last=name == "last")
