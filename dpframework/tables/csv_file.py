@@ -52,10 +52,10 @@ class CsvFile:
     path: Path
     header: bytes = attrs.field(repr=False)  # not shown, since it is a row if the file names no columns
     columns: tuple[str, ...] = attrs.field(repr=False)
-    read: ReadOptions = attrs.field(factory=ReadOptions)
+    read: ReadOptions
 
     @classmethod
-    def open(cls, path: Path, read: ReadOptions | None = None) -> CsvFile:
+    def open(cls, path: Path, read: ReadOptions) -> CsvFile:
         """Return the file, of which only the beginning has been read.
 
         Raises
@@ -65,7 +65,6 @@ class CsvFile:
         InputError
             If the file cannot be unpacked or decoded, has no line that names columns, or has too many columns.
         """
-        read = read or ReadOptions()
         first = next(_texts(path, read.encoding, read.skip), b"")
         if not first and read.skip:
             raise InputError(f"{path.name}: has no line below the {read.skip} lines that [read] skips; correct skip")

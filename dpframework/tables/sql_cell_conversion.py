@@ -102,7 +102,8 @@ class ColumnType:
             case CellKind.BYTES:
                 return pl.Series(list(map(bytes, cells)), dtype=pl.Binary)
             case CellKind.DATE | CellKind.TIME | CellKind.ZONED:
-                return [_FOREIGN if cell is None else _in_utc(cell) for cell in cells]
+                known = [_FOREIGN if cell is None else cell for cell in cells]
+                return [one.astimezone(datetime.UTC) if getattr(one, "tzinfo", None) else one for one in known]
         return [_FOREIGN] * len(cells)
 
     def missing(self) -> Any:
@@ -126,9 +127,3 @@ class ColumnType:
 
 
 _FOREIGN = object()  # readers take this object for a value that no schema can hold
-
-
-def _in_utc(cell: Any) -> Any:
-    if isinstance(cell, datetime.datetime) and cell.tzinfo is not None:
-        return cell.astimezone(datetime.UTC)
-    return cell

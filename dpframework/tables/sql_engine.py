@@ -157,9 +157,9 @@ class SqlEngine(GroupingEngine):
         read = schema if people is None else people.schema
         connection, ordered = self._connection, files.ordered or people is not None
         name = connection.new_name("codes")
-        beside = (*((PLACE,) if ordered else ()), *((UNIT,) if ordered and unit.id is not None else ()))
         nth = files.placed and unit.groups_rows and people is None
-        beside = (*beside, *((NTH,) if nth else ()))
+        needed = {PLACE: ordered, UNIT: ordered and unit.id is not None, NTH: nth}
+        beside = tuple(column for column, is_needed in needed.items() if is_needed)
         chooser = RowChooser(connection, read.read, files.out_of_domain)
         none = (frozenset[Unfit](),) * len(schema)
         with connection.snapshot():

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import dpframework
+from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.excel_file import ExcelFile
@@ -58,7 +59,7 @@ def test_what_is_found_in_rows_is_not_shown(tmp_path: Path) -> None:
     count = 7654321987654321  # longer than the digits that an address or a temporary folder could hold by chance
     path = tmp_path / "t.csv"
     path.write_text(f"Zoltan,{count}\nBob,78\n")
-    source, file = open_source(path), CsvFile.open(path)
+    source, file = open_source(path), CsvFile.open(path, ReadOptions())
     found = RowFindings(count, (frozenset({Unfit.BEYOND}),))
     shuffled = ShuffleFindings(frozenset({(IdFinding.TWICE, 0)}), frozenset({("Zoltan", Unfit.BEYOND)}))
     for value in (

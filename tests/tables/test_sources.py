@@ -81,7 +81,7 @@ def test_a_csv_file_is_read_in_pieces_of_whole_lines(
     assert b"".join(pieces) == text.encode()
     assert all(csv_file._end_of_lines(piece) == len(piece) for piece in pieces)
     assert len(pieces) == {8: 4, 50: 1}.get(size, len(pieces))
-    file = CsvFile.open(tmp_path / "t.csv")
+    file = CsvFile.open(tmp_path / "t.csv", ReadOptions())
     assert (file.columns, file.header) == (("a", "b"), b"a,b\n")
     rows = [pair for block in file.blocks([1, 0]) for pair in zip(*block, strict=True)]
     expected = [(b, a) for a, b in list(csv.reader(io.StringIO(text)))[1:]]
@@ -135,7 +135,7 @@ def test_lines_that_end_with_carriage_returns_alone_are_refused_and_not_one_line
 @pytest.mark.parametrize("changed", ["b,a\n1,2\n", "a\n1\n"])
 def test_a_csv_file_with_another_first_line_is_refused(changed: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    file = CsvFile.open(tmp_path / "t.csv")
+    file = CsvFile.open(tmp_path / "t.csv", ReadOptions())
     (tmp_path / "t.csv").write_text(changed)
     with pytest.raises(dpf.InputError, match=r"^t\.csv: changed while it was read; read it again$"):
         list(file.blocks([0]))
