@@ -20,6 +20,7 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.input_limits import MOST_COLUMNS
 from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.plain_cell_series import quietly
+from dpframework.tables.sql_connection import quote_name
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +30,6 @@ BLOCK_ROWS: Final = 1 << 14  # the most rows of a block
 _ALLOWED_ACTIONS = frozenset(
     (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 )
-NEEDS_QUERY = "is a database; name its table, or a query, in [read] of the schema (table, query)"
 
 
 @attrs.frozen(eq=False)
@@ -73,21 +73,19 @@ class SqlRows:
             If the database refuses the query, or its result has too many columns.
         """
         if not read.of_database:
-            raise NotOpened(f"{name}: {NEEDS_QUERY}")
+            raise NotOpened(
+                f"{name}: is a database; name its table, or a query, in [read] of the schema (table, query)"
+            )
         connect, quote = _sqlite(place) if "://" not in place else _server(place, name, options)
         source = ".".join(map(quote, read.table.split("."))) if read.table else f"(\n{read.query}\n)"
         rows = cls(name, (), connect, quote, f"{source} t")
-        quietly(rows._reach, f"{name}: the database cannot be reached; nothing was read", NotOpened)
+        quietly(lambda: connect().close(), f"{name}: the database cannot be reached; nothing was read", NotOpened)
         # This is no `NotOpened`, since a database may evaluate a query on all rows even if none is fetched.
         remedy = "correct table or query in [read], or ask who keeps the database"
         columns = quietly(rows._names, f"{name}: the database refuses what [read] asks for; {remedy}")
         if len(columns) > MOST_COLUMNS:
             raise InputError(f"{name}: has more than the {MOST_COLUMNS:,} columns that a table may have")
         return attrs.evolve(rows, columns=columns)
-
-    def _reach(self) -> None:
-        with contextlib.closing(self._connect()):
-            pass
 
     def _names(self) -> tuple[str, ...]:
         with self._answer("*", " where 1 = 0") as cursor:
@@ -160,7 +158,7 @@ def _sqlite(path: str) -> tuple[Callable[[], Any], Callable[[str], str]]:
         connection.text_factory = lambda text: text.decode("utf-8", "replace")
         return connection
 
-    return connect, lambda name: '"' + name.replace('"', '""') + '"'
+    return connect, quote_name
 
 
 def _only_reads(action: int, first: str | None, second: str | None, *_: str | None) -> int:
