@@ -212,7 +212,7 @@ class Dask(Engine):
 
     def split(self, rows: ClusterRows, by: Cut) -> list[ClusterRows]:
         """See `Engine`."""
-        parts = self._make(rows, by, number_of_parts(by))
+        parts = rows.derive(by, tuple(itertools.islice(self._numbers, number_of_parts(by))), None)
         if parts:
             first, *_ = parts
             self.counts(first, [])  # the workers make the parts now, so that a failure shows here
@@ -220,7 +220,7 @@ class Dask(Engine):
 
     def derive(self, rows: ClusterRows, attribute: Attribute, cases: Cases) -> ClusterRows:
         """See `Engine`."""
-        (derived,) = self._make(rows, cases, 1, attribute)
+        (derived,) = rows.derive(cases, (next(self._numbers),), attribute)
         self.counts(derived, [])
         return derived
 
@@ -275,10 +275,6 @@ class Dask(Engine):
         self._client = None
         with self._connection.speaking():
             self._ending.close()
-
-    def _make(self, rows: ClusterRows, by: Cut, number: int, attribute: Attribute | None = None) -> list[ClusterRows]:
-        """Return handles of `number` sets of rows that are made from other rows."""
-        return rows.derive(by, tuple(itertools.islice(self._numbers, number)), attribute)
 
     def _connect(self) -> None:
         """Connect to the cluster, or start one, if there is no connection yet."""

@@ -108,12 +108,11 @@ class SourceEncoder:
         InputError
             If the source cannot be read.
         """
-        places = {attribute.name: self._schema.index(attribute.name) for attribute in self._schema.columns}
-        asked = ", ".join(f"a{k}" for k in places.values())
-        types = self._connection.types(f"select {asked} from ({self._source.every}) as s")
+        places = [self._schema.index(name) for name in self._schema.column_names]
+        types = self._connection.types(f"select {', '.join(f'a{k}' for k in places)} from ({self._source.every}) as s")
         columns = {
-            places[attribute.name]: self._column(places[attribute.name], attribute, kind)
-            for attribute, kind in zip(self._schema.columns, types, strict=True)
+            k: self._column(k, attribute, kind)
+            for k, attribute, kind in zip(places, self._schema.columns, types, strict=True)
         }
         listed = []
         for k, one in columns.items():
