@@ -221,10 +221,8 @@ def _of_frame(frame: Any) -> Source:
 
         return Source("frame", columns, read, once=True)
 
-    def columns_at(positions: Sequence[int]) -> Iterator[Sequence[Any]]:
-        yield [wrapped[:, k] for k in positions]
-
-    return Source("frame", tuple(map(str, wrapped.columns)), columns_at)
+    names = tuple(map(str, wrapped.columns))
+    return Source("frame", names, lambda positions: iter([[wrapped[:, k] for k in positions]]))
 
 
 def _of_files(
