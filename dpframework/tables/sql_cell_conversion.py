@@ -102,7 +102,7 @@ class ColumnType:
             case CellKind.BYTES:
                 return pl.Series(list(map(bytes, cells)), dtype=pl.Binary)
             case CellKind.DATE | CellKind.TIME | CellKind.ZONED:
-                known = [_FOREIGN if cell is None else cell for cell in cells]
+                known: list[Any] = [_FOREIGN if cell is None else cell for cell in cells]
                 return [one.astimezone(datetime.UTC) if getattr(one, "tzinfo", None) else one for one in known]
         return [_FOREIGN] * len(cells)
 
