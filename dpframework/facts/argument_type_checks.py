@@ -61,7 +61,10 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
     def read() -> tuple[inspect.Signature, list[str], set[str], list[_Hint]]:
         # Read at the first call, since an annotation may name a class that is defined further down in its module.
         signature = inspect.signature(function)
-        found = _of_parameters(function, signature)
+        written = {name: p.annotation for name, p in signature.parameters.items() if p.annotation is not p.empty}
+        names = inspect.unwrap(function).__globals__  # where the annotations were written
+        # The return type is not read: only type checkers may know it.
+        found = typing.get_type_hints(types.SimpleNamespace(__annotations__=written), names)
         kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         by_position = [n for n, parameter in signature.parameters.items() if parameter.kind in _BY_POSITION]
         hints = []
@@ -92,14 +95,6 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **kwargs)
 
     return boundary
-
-
-def _of_parameters(function: Callable[..., Any], signature: inspect.Signature) -> dict[str, Any]:
-    """Return the types of a function's parameters. Its return type is not read: only type checkers may know it."""
-    given = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    written = {name: annotation for name, annotation in given.items() if annotation is not inspect.Parameter.empty}
-    names = inspect.unwrap(function).__globals__  # where the annotations were written
-    return typing.get_type_hints(types.SimpleNamespace(__annotations__=written), names)
 
 
 def require_field_types(instance: Any, where: str) -> None:
@@ -187,8 +182,15 @@ def _read_hint(name: str, annotation: Any, names: dict[str, Any]) -> dict[str, A
 
 def _require(value: Any, hint: Any, what: str) -> None:
     # A list is accepted in place of a tuple, since files cannot write tuples.
-    if not _fits(value, hint) and not (isinstance(value, list) and _fits(tuple(value), hint)):
-        raise InputError(f"{what} is {_type_text(value)}; {_hint_text(hint)} is needed{_remedy(value, hint)}")
+    if _fits(value, hint) or (isinstance(value, list) and _fits(tuple(value), hint)):
+        return
+    name = type(value).__name__
+    found = f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+    if value is None:
+        found = "None"
+    elif isinstance(value, type):
+        found = f"the class {value.__name__}"
+    raise InputError(f"{what} is {found}; {_hint_text(hint)} is needed{_remedy(value, hint)}")
 
 
 def _remedy(value: Any, hint: Any) -> str:
@@ -219,11 +221,14 @@ def _fits(value: Any, hint: Any) -> bool:
         # A single number or text of numpy is accepted in place of Python's own.
         of_numpy = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
         return of_numpy and isinstance(value.item(), plain)
-    if any(isinstance(value, origin) and _begins_with(value, items) for origin, items in _shapes(hint)):
-        return True
+    # Only the first value of a sequence is compared, as typeguard does.
+    for origin, classes in _shapes(hint):
+        begins = type(value) in (list, tuple) and (not value or isinstance(value[0], classes))
+        if isinstance(value, origin) and (begins or not classes):
+            return True
     kinds = None
     if cache is not None and type(value) in (tuple, list):
-        kinds = type(value), (type(value[0]) if value else None)  # typeguard compares only the first value
+        kinds = type(value), (type(value[0]) if value else None)
         if kinds in cache:
             return cache[kinds]
     from typeguard import TypeCheckError, check_type
@@ -249,19 +254,11 @@ def _rule(hint: Any) -> tuple[tuple[tuple[type, ...], bool], dict[Any, bool] | N
     return _classes(hint), {} if _is_sequence(origin, parts) and _classes(parts[0])[1] else None
 
 
-def _begins_with(value: Any, classes: tuple[type, ...]) -> bool:
-    """Return whether a list or tuple is empty or begins with an instance of some classes. True if no class is given.
-
-    Typeguard, too, compares only the first value.
-    """
-    return not classes or (type(value) in (list, tuple) and (not value or isinstance(value[0], classes)))
-
-
 @functools.cache
 def _shapes(hint: Any) -> list[tuple[type, tuple[type, ...]]]:
     """Return the container classes that fit an annotation, each with the classes that its first value must have.
 
-    Sequences of numbers are left out, since typeguard has its own rules for these.
+    An empty tuple stands for any first value. Sequences of numbers are left out, since typeguard has its own rules for these.
     """
     union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
     shapes: list[tuple[type, tuple[type, ...]]] = []
@@ -298,15 +295,6 @@ def _classes(hint: Any) -> tuple[tuple[type, ...], bool]:
         else:
             complete = False
     return tuple(classes), complete
-
-
-def _type_text(value: Any) -> str:
-    if value is None:
-        return "None"
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def _hint_text(hint: Any) -> str:

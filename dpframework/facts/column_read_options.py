@@ -68,25 +68,21 @@ def _symbols(given: Any) -> tuple[str, ...]:
 def _formats(given: Any) -> tuple[str, ...]:
     formats = as_given_texts(given, "date")
     for text in formats:
-        if text != ISO:
-            _require_format(text)
+        if text == ISO:
+            continue
+        named = _DIRECTIVE.findall(text)
+        for directive in named:
+            if not directive or directive not in f"{DATE_DIRECTIVES}{TIME_DIRECTIVES}%":
+                raise InputError(
+                    f"date format '{text}' has '%{directive}', which is not known; accepted are "
+                    f"{', '.join(f'%{one}' for one in DATE_DIRECTIVES + TIME_DIRECTIVES)}, such as '%d.%m.%Y'"
+                )
+        days, clock = set(named) & set(DATE_DIRECTIVES), set(named) & set(TIME_DIRECTIVES)
+        if clock and clock - {"S"} not in ({"H", "M"}, {"I", "M", "p"}):
+            raise InputError(f"date format '{text}' names no time of day; write one such as '%H:%M' or '%I:%M %p'")
+        if (days or not clock) and not (days & set("Yy") and days & set("mbBj")):
+            raise InputError(f"date format '{text}' names no day of a year; write one such as '%d.%m.%Y'")
     return formats
-
-
-def _require_format(text: str) -> None:
-    found = _DIRECTIVE.findall(text)
-    for directive in found:
-        if not directive or directive not in f"{DATE_DIRECTIVES}{TIME_DIRECTIVES}%":
-            raise InputError(
-                f"date format '{text}' has '%{directive}', which is not known; accepted are "
-                f"{', '.join(f'%{one}' for one in DATE_DIRECTIVES + TIME_DIRECTIVES)}, such as '%d.%m.%Y'"
-            )
-    named = set(found)
-    days, clock = named & set(DATE_DIRECTIVES), named & set(TIME_DIRECTIVES)
-    if clock and clock - {"S"} not in ({"H", "M"}, {"I", "M", "p"}):
-        raise InputError(f"date format '{text}' names no time of day; write one such as '%H:%M' or '%I:%M %p'")
-    if (days or not clock) and not (days & set("Yy") and days & set("mbBj")):
-        raise InputError(f"date format '{text}' names no day of a year; write one such as '%d.%m.%Y'")
 
 
 def _decimal(given: str | None) -> str | None:

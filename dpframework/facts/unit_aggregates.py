@@ -137,21 +137,20 @@ def aggregate_parts(found: Aggregate, parts: Sequence[Operand]) -> Operand:
     InputError
         If it sums numbers without bounds.
     """
-    return Operand(_domain(found.name, [part.domain for part in parts]), lambda rows: rows[AGGREGATED])
-
-
-def _domain(name: str, parts: Sequence[Domain]) -> Domain:
-    missing = any(part.missing for part in parts)
-    if name == "count":
-        return Numbers(0.0 if parts else 1.0, math.inf, whole=True)
-    first = parts[0]
-    if isinstance(first, Labels):
-        return Labels(first.values, missing)
-    if not isinstance(first, Numbers):
-        return Truths(missing)
-    if name != "sum":
-        return Numbers(first.low, first.high, first.whole, missing)
-    if not -MOST_SUMMED <= first.low <= first.high <= MOST_SUMMED:
-        raise InputError("sums numbers without bounds; derive them in each row as a column with bounds, and sum that")
-    low = first.low if first.low >= 0 else -math.inf
-    return Numbers(low, first.high if first.high <= 0 else math.inf, first.whole, missing)
+    first = parts[0].domain if parts else None
+    missing = any(part.domain.missing for part in parts)
+    domain: Domain = Truths(missing)
+    if found.name == "count":
+        domain = Numbers(0.0 if parts else 1.0, math.inf, whole=True)
+    elif isinstance(first, Labels):
+        domain = Labels(first.values, missing)
+    elif isinstance(first, Numbers) and found.name != "sum":
+        domain = Numbers(first.low, first.high, first.whole, missing)
+    elif isinstance(first, Numbers):
+        if not -MOST_SUMMED <= first.low <= first.high <= MOST_SUMMED:
+            raise InputError(
+                "sums numbers without bounds; derive them in each row as a column with bounds, and sum that"
+            )
+        low, high = first.low if first.low >= 0 else -math.inf, first.high if first.high <= 0 else math.inf
+        domain = Numbers(low, high, first.whole, missing)
+    return Operand(domain, lambda rows: rows[AGGREGATED])
