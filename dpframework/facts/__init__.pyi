@@ -1,4 +1,3 @@
-from .attribute_reader import attribute_from_dict as attribute_from_dict
 from .attributes import (
     Attribute as Attribute,
     Boolean as Boolean,
@@ -27,6 +26,7 @@ from .errors import (
     ReleaseRefused as ReleaseRefused,
     RunStopped as RunStopped,
     nearest as nearest,
+    needing_scikit_learn as needing_scikit_learn,
 )
 from .files import write_whole as write_whole
 from .json_reader import parsed_json as parsed_json
@@ -43,7 +43,6 @@ from .logical_descriptions import (
 )
 from .notebook_html import NotebookText as NotebookText
 from .open_attribute import OTHER as OTHER, Open as Open
-from .optional_package_error import needing_scikit_learn as needing_scikit_learn
 from .output_format_helpers import csv_text as csv_text
 from .output_overwrite_rule import FileKind as FileKind
 from .parameter_checks import (
@@ -72,6 +71,7 @@ from .privacy_losses import (
 from .public_tables import PublicTable as PublicTable
 from .read_options import ReadOptions as ReadOptions
 from .schema import MOST_ROWS as MOST_ROWS, Schema as Schema
+from .schema_text import attribute_from_dict as attribute_from_dict
 from .unit import (
     GROUPS as GROUPS,
     PrivacyUnit as PrivacyUnit,

@@ -258,7 +258,8 @@ def _rule(hint: Any) -> tuple[tuple[tuple[type, ...], bool], dict[Any, bool] | N
 def _shapes(hint: Any) -> list[tuple[type, tuple[type, ...]]]:
     """Return the container classes that fit an annotation, each with the classes that its first value must have.
 
-    An empty tuple stands for any first value. Sequences of numbers are left out, since typeguard has its own rules for these.
+    An empty tuple stands for any first value. Sequences of numbers are left out, since typeguard has its own rules for
+    these.
     """
     union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
     shapes: list[tuple[type, tuple[type, ...]]] = []

@@ -129,6 +129,28 @@ def refuse_loops(subject: str) -> Iterator[None]:
         ) from None
 
 
+@contextlib.contextmanager
+def needing_scikit_learn(what: str) -> Iterator[None]:
+    """Raise an error that names the feature which needs scikit-learn, if the block fails to import it.
+
+    Parameters
+    ----------
+    what
+        The name of the feature, which begins the message.
+
+    Raises
+    ------
+    ImportError
+        If scikit-learn, an extra, is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("sklearn"):
+            raise
+        raise ImportError(f"{what} needs scikit-learn: pip install 'dpframework[sklearn]'") from error
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint that names the known name closest to `name`, or lists a few known ones.
 

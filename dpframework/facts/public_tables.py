@@ -4,15 +4,19 @@ A lookup is a join that neither adds nor drops rows. A key has at most one value
 table gets a missing cell. So each row gives one row, and its new cell follows from its own key. Neighbouring tables
 therefore stay neighbours, and every sensitivity holds as before. The public table is part of the schema, and so of its
 fingerprint and of every plan's hash.
+
+Such a table is small, and everybody may know it. So its file is read as a whole, and errors may show its contents.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import fnmatch
 import functools
 import glob
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +28,8 @@ import attrs
 from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.canonical_cells import TRUTHS, Form, of_text
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.files import read_by_library, read_text
 from dpframework.facts.path_containment import inner_path, require_inside
-from dpframework.facts.public_table_files import rows_of_public_file
 from dpframework.facts.toml import prefix_errors
 from dpframework.facts.value_checks import finite_number, plain_number, visible_text
 
@@ -33,6 +37,7 @@ from dpframework.facts.value_checks import finite_number, plain_number, visible_
 Value: TypeAlias = str | float | bool
 
 MOST_KEYS = 100_000
+MOST_BYTES = 1 << 26
 PARQUET = ".parquet"
 
 
@@ -160,18 +165,65 @@ def _read(path: Path, column: str, key: str | None) -> PublicTable:
                 raise InputError(f"has no column '{name}'; {hint}{more}")
         first, second = names.index(own), names.index(column)
         found = [(row[first], row[second]) for row in cells if of_text(row[second]) is not None]
-        values = _of_one_kind([value for _, value in found])
+        # All values are of one kind: truths or numbers if all are written as such, else texts.
+        values: Sequence[Value] = [text.strip() for _, text in found]
+        forms = [of_text(text) for _, text in found]
+        truths = [text.strip().lower() in TRUTHS for _, text in found]
+        if all(truths):
+            values = [form == 1.0 for form in forms]
+        elif not any(truths) and all(isinstance(form, float) for form in forms):
+            values = [form for form in forms if form is not None]
         return PublicTable([(name, value) for (name, _), value in zip(found, values, strict=True)])
 
 
-def _of_one_kind(texts: Sequence[str]) -> Sequence[Value]:
-    forms = [of_text(text) for text in texts]
-    truths = [text.strip().lower() in TRUTHS for text in texts]
-    if all(truths):
-        return [form == 1.0 for form in forms]
-    if any(truths) or not all(isinstance(form, float) for form in forms):
-        return [text.strip() for text in texts]
-    return [form for form in forms if form is not None]
+def rows_of_public_file(path: Path) -> list[list[str]]:
+    """Return all rows of a public table, beginning with the names of its columns. Empty cells are empty texts.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    reader = {".parquet": _parquet, ".xlsx": _excel}.get(path.suffix.lower())
+    if reader is None:
+        rows = csv.reader(io.StringIO(read_text(path, "a public table in CSV")), strict=True)
+        try:
+            return [row for row in rows if row]
+        except csv.Error as error:
+            raise InputError(f"is not CSV: {error}") from None
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(f"is larger than {MOST_BYTES >> 20} MiB; save only the columns of keys and values")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}") from None
+    return reader(path)
+
+
+def _parquet(path: Path) -> list[list[str]]:
+    import polars as pl
+
+    frame = read_by_library(lambda: pl.read_parquet(path), "cannot be read as Parquet; save it anew, or as CSV")
+    return [frame.columns, *([_text(cell) for cell in row] for row in frame.iter_rows())]
+
+
+def _excel(path: Path) -> list[list[str]]:
+    try:
+        import fastexcel
+    except ImportError:
+        raise InputError(
+            "Excel files need the package fastexcel; install it with: pip install 'dpframework[excel]'"
+        ) from None
+    broken = "cannot be read as an Excel workbook (.xlsx); save it anew, without a password, or as CSV"
+    sheet = read_by_library(lambda: fastexcel.read_excel(path).load_sheet(0, header_row=None, dtypes="string"), broken)
+    rows = sheet.to_polars().iter_rows()
+    return [[_text(cell) for cell in row] for row in rows if any(cell is not None for cell in row)]
+
+
+def _text(cell: Any) -> str:
+    """Return a cell as a CSV file would hold it."""
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    return "" if cell is None or cell != cell else repr(cell) if isinstance(cell, float) else str(cell)
 
 
 def with_tables(form: Mapping[str, Any], folder: Path, private: Iterable[Path] = ()) -> Mapping[str, Any]:

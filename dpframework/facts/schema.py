@@ -18,25 +18,28 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.argument_type_checks import typechecked
-from dpframework.facts.attribute_reader import attribute_from_dict
 from dpframework.facts.attributes import Attribute, View
 from dpframework.facts.derived_columns import DerivedColumn, Input, derived_columns
-from dpframework.facts.derived_columns_in_schema import inputs_of, with_derived, with_inputs, without_derived
-from dpframework.facts.errors import InputError
+from dpframework.facts.derived_columns_in_schema import (
+    UnitRows,
+    inputs_of,
+    split_by_unit,
+    with_derived,
+    with_inputs,
+    without_derived,
+)
+from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.notebook_html import html_table
 from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.public_tables import with_tables
 from dpframework.facts.read_options import ReadOptions, as_read_options
-from dpframework.facts.row_count_checks import MOST_ROWS as MOST_ROWS, check_counts
-from dpframework.facts.schema_text import schema_form, schema_text
-from dpframework.facts.toml import parse_toml, prefix_errors, refuse_unknown
-from dpframework.facts.unit_schemas import UnitRows, split_by_unit, unknown_attribute_text
-from dpframework.facts.value_checks import printable_name, require_list
+from dpframework.facts.schema_text import schema_facts, schema_form, schema_text
+from dpframework.facts.toml import parse_toml, prefix_errors
+from dpframework.facts.value_checks import MOST_ROWS as MOST_ROWS, check_counts, printable_name, require_list
 
 #: The kind of the files that `Schema.dump` writes.
 SCHEMA_FILE = FileKind.of_pattern("a schema", r"(^|\n)\[\[attribute\]\]\n")
-_SCHEMA_KEYS = ("rows", "max_rows", "about_rows", "inferred", "read", "attribute", "derive")
 
 
 def _as_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
@@ -196,11 +199,15 @@ class Schema:
         InputError
             If there is no such attribute. The message names the nearest one.
         """
-        if name not in self:
+        if name in self:
+            return self._positions[name]
+        name = str(name)
+        if self.per_unit is not None and name in self.in_files:
             raise InputError(
-                unknown_attribute_text(str(name), self.names, () if self.per_unit is None else self.in_files.names)
+                f"attribute {name!r} belongs to single rows, and the table has one row for each unit; derive a column "
+                f'of units from it, such as first({name}) with per = "unit"'
             )
-        return self._positions[name]
+        raise InputError(f"attribute {name!r} is not in the schema; {nearest(name, self.names)}")
 
     def __getitem__(self, name: str) -> Attribute:
         """Return the attribute with a name, or raise as `index` does."""
@@ -298,7 +305,7 @@ class Schema:
         InputError
             If a key is unknown (the message names the nearest known one) or is missing, or a fact is wrong.
         """
-        return _schema_of(form)
+        return cls(**schema_facts(form))
 
     @classmethod
     @typechecked
@@ -329,7 +336,7 @@ class Schema:
         ('sex',)
         '''
         with prefix_errors(f"{source}: "):
-            return _schema_of(parse_toml(text, "a schema file"))
+            return cls(**schema_facts(parse_toml(text, "a schema file")))
 
     @classmethod
     @typechecked
@@ -378,20 +385,4 @@ def read_schema(path: Path, private: Iterable[Path] = ()) -> Schema:
     """
     text = read_text(path, "a schema file in TOML")
     with prefix_errors(f"{path.name}: "):
-        return _schema_of(with_tables(parse_toml(text, "a schema file"), path.parent, private))
-
-
-def _schema_of(form: Mapping[str, Any]) -> Schema:
-    refuse_unknown(form, _SCHEMA_KEYS, "unknown key")
-    entries = form.get("attribute", [])
-    if not isinstance(entries, list | tuple):
-        raise InputError("each attribute must be written under its own [[attribute]] heading")
-    return Schema(
-        attributes=tuple(attribute_from_dict(entry, k) for k, entry in enumerate(entries, start=1)),
-        rows=form.get("rows"),
-        max_rows=form.get("max_rows"),
-        about_rows=form.get("about_rows"),
-        inferred=form.get("inferred", ()),
-        read=form.get("read"),
-        derive=form.get("derive", ()),
-    )
+        return Schema(**schema_facts(with_tables(parse_toml(text, "a schema file"), path.parent, private)))

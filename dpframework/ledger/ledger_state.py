@@ -8,7 +8,7 @@ from typing import final
 
 from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused, nearest
-from dpframework.facts.json_schema_check import require_form
+from dpframework.facts.json_reader import require_form
 from dpframework.facts.privacy_losses import NOTHING
 from dpframework.ledger.approvals import Approval, Binding, RecordedRun
 from dpframework.ledger.chain import START, Entry, LedgerTampered

@@ -8,11 +8,11 @@ from typing import Any
 
 import attrs
 
-from dpframework.facts.attribute_reader import attribute_from_dict
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError, nearest, refuse_loops
 from dpframework.facts.logical_descriptions import Cases, Description, description_from_dict
 from dpframework.facts.privacy_losses import NOTHING
+from dpframework.facts.schema_text import attribute_from_dict
 from dpframework.formulas.formula_json_reader import read_score_claims, score_claims_form
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.release_losses import Losses

@@ -19,8 +19,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text, write_whole
-from dpframework.facts.json_reader import parsed_json
-from dpframework.facts.json_schema_check import require_form
+from dpframework.facts.json_reader import parsed_json, require_form
 from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.privacy_losses import Relation
 from dpframework.formulas.score_structures import Shape

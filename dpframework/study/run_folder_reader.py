@@ -10,8 +10,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
-from dpframework.facts.json_reader import parsed_json
-from dpframework.facts.json_schema_check import require_form
+from dpframework.facts.json_reader import parsed_json, require_form
 from dpframework.facts.privacy_losses import PrivacyLoss, exact
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import prefix_errors

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.derived_columns import DerivedColumn
+from dpframework.facts.derived_columns_in_schema import UnitRows
 from dpframework.facts.expression_operand_domains import Numbers, Operand, domain_of
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit_aggregates import AGGREGATED, aggregate, row_parts
-from dpframework.facts.unit_schemas import UnitRows
 from dpframework.tables.derivation import settle_cells
 from dpframework.tables.encoding import stored_dtype
 from dpframework.tables.sql_connection import SqlConnection

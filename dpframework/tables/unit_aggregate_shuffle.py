@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.unit_schemas import UnitRows
+from dpframework.facts.derived_columns_in_schema import UnitRows
 from dpframework.tables.contribution_bounding import number_units
 from dpframework.tables.encoding import EncodedColumn
 from dpframework.tables.ids import exact_ids

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Open
-from dpframework.facts.attribute_reader import attribute_from_dict
+from dpframework.facts.schema_text import attribute_from_dict
 
 VALUES = st.lists(st.text("abcde", min_size=1), min_size=2, unique=True)
 ATTRIBUTES = st.one_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpframework.facts.optional_package_error import needing_scikit_learn
+from dpframework.facts.errors import needing_scikit_learn
 
 
 @pytest.mark.parametrize("name", ["sklearn", "sklearn.tree"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpframework.facts import InputError
-from dpframework.facts.row_count_checks import MOST_ROWS, check_counts
+from dpframework.facts.value_checks import MOST_ROWS, check_counts
 
 COUNT = st.integers(1, 50)
 

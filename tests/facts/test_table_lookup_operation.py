@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpframework.facts import InputError
+from dpframework.facts.derived_attributes import look_up
 from dpframework.facts.expression_operand_domains import Labels, Numbers, Operand, Truths
 from dpframework.facts.public_tables import PublicTable
-from dpframework.facts.table_lookup_operation import look_up
 
 KEYS = ("a", "b", "c", "d")
 LABEL = Operand(Labels(KEYS, missing=True), lambda rows: rows["x"])

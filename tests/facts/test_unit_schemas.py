@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpframework.facts import InputError, Numeric, Schema, derive
-from dpframework.facts.unit_schemas import UnitRows, extend, split_by_unit, unknown_attribute_text
+from dpframework.facts.derived_columns_in_schema import UnitRows, extend, split_by_unit
 
 A, B = Numeric("a", 0, 9, bins=3), Numeric("b", 0, 9, bins=3)
 OF_ROW, OF_UNIT = derive("row", "a + 1"), derive("top", "max(a)", per="unit")
@@ -43,8 +43,11 @@ def test_columns_of_units_have_different_names() -> None:
 
 
 def test_a_name_of_single_rows_is_told_from_an_unknown_one() -> None:
-    assert "first(a)" in unknown_attribute_text("a", ["top"], ["a", "b"])
-    assert "did you mean 'top'" in unknown_attribute_text("tpo", ["top"], ["a", "b"])
+    of_units = Schema([A, B], derive=[OF_UNIT])
+    with pytest.raises(InputError, match=r"belongs to single rows.*first\(a\)"):
+        of_units.index("a")
+    with pytest.raises(InputError, match="did you mean 'top'"):
+        of_units.index("tpo")
 
 
 def test_a_schema_is_extended_in_its_rows_and_in_its_units() -> None:

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.json_schema_check import require_form
+from dpframework.facts.json_reader import require_form
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node
 from dpframework.plan.node_kind_table import KINDS, NodeKind, kind_of

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.description_simplifier import otherwise
-from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.errors import InputError, nearest, needing_scikit_learn
 from dpframework.facts.logical_descriptions import And, Below, Description, Equals, Or
-from dpframework.facts.optional_package_error import needing_scikit_learn
 from dpframework.facts.schema import Schema
 from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.results.class_patterns import Pattern

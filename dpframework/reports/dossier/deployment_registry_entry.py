@@ -14,7 +14,7 @@ from typing import Any
 
 from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import InputError
-from dpframework.facts.json_schema_check import require_form
+from dpframework.facts.json_reader import require_form
 from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation, readable
 from dpframework.plan.planned_part import parts_of
