@@ -53,7 +53,7 @@ def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = Fals
         case Operation.MULTIPLY:
             return parts[0] * parts[1]
         case Operation.DIVIDE:
-            return _exact_quotient(*parts) if exact else _quotient(*parts)
+            return _quotient(*parts, exact)
         case Operation.LEAST:
             return np.minimum(*parts)
         case Operation.MOST:
@@ -76,11 +76,10 @@ def is_rational(formula: Formula) -> bool:
     return not formula.leaves(Operation.ROOT, Operation.X_LOG_X)
 
 
-def _quotient(top: Any, bottom: Any) -> Any:
+def _quotient(top: Any, bottom: Any, exact: bool) -> Any:
+    """Return a quotient, which is 0 where the denominator is."""
+    if exact:
+        divide = np.frompyfunc(lambda above, below: Fraction(above) / Fraction(below) if below else Fraction(0), 2, 1)
+        return divide(top, bottom)
     above, below = np.broadcast_arrays(np.asarray(top, dtype=np.float64), np.asarray(bottom, dtype=np.float64))
     return np.divide(above, below, out=np.zeros(above.shape), where=below != 0)
-
-
-def _exact_quotient(top: Any, bottom: Any) -> Any:
-    divided = np.frompyfunc(lambda above, below: Fraction(above) / Fraction(below) if below else Fraction(0), 2, 1)
-    return divided(top, bottom)

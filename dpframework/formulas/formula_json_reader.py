@@ -39,33 +39,24 @@ def read_formula(form: Any, depth: int = 0) -> Formula:
             raise InputError(f"a formula has more than {MOST_NESTED} operations within each other")
         if len(parts) != _PART_COUNTS.get(operation, 2):
             raise ValueError
-        return Formula(operation, tuple(read_formula(part, depth + 1) for part in parts), _read_value(operation, value))
+        match operation:
+            case Operation.CONSTANT:
+                value = read_ratio(value)
+            case Operation.PUBLIC:
+                name, lower, upper = value
+                cells(name)  # refuses a name that has a meaning to solvers, as below
+                value = PublicRange(name, read_ratio(lower), read_ratio(upper))
+            case Operation.CELL:
+                cells(value)
+            case Operation.ROOT if isinstance(value, int) and value >= 2:
+                pass
+            case _ if value is not None:
+                raise ValueError
+        return Formula(operation, tuple(read_formula(part, depth + 1) for part in parts), value)
     except InputError:
         raise
     except _MALFORMED:
         raise InputError(f"{str(form)[:60]} is no formula") from None
-
-
-def _read_value(operation: Operation, value: Any) -> Any:
-    match operation:
-        case Operation.CONSTANT:
-            return read_ratio(value)
-        case Operation.PUBLIC:
-            name, lower, upper = value
-            return PublicRange(_name(name), read_ratio(lower), read_ratio(upper))
-        case Operation.CELL:
-            return _name(value)
-        case Operation.ROOT if isinstance(value, int) and value >= 2:
-            return value
-    if value is not None:
-        raise ValueError
-    return None
-
-
-def _name(name: str) -> str:
-    # This refuses names that have a meaning to solvers.
-    cells(name)
-    return name
 
 
 def read_shape(form: Any) -> Shape:

@@ -85,13 +85,13 @@ def in_range(shape: Cells, claim: Claim) -> bool:
     return bool(scores.min() >= -SLACK and scores.max() <= float(claim.bound.constant) + SLACK)
 
 
-def part_changes(shape: Parts, change: Change) -> list[Neighbours | None]:
+def part_changes(shape: Parts, change: Change) -> list[Neighbours]:
     """Return the neighbours with the largest change by one row, among tables of at most 1, 2, ... rows.
 
     All tables of up to `PART_ROWS` rows are tried: one part with `CLASSES` classes, and for a replacement also two
     parts.
     """
-    best: list[Neighbours | None] = [None] * PART_ROWS
+    best = []
     shared = tables_of(PART_ROWS - 1, CLASSES)
     before = shape.of_parts(shared)
     after = np.stack([shape.of_parts(shared + spot) for spot in np.eye(CLASSES, dtype=np.int64)])
@@ -111,10 +111,10 @@ def part_changes(shape: Parts, change: Change) -> list[Neighbours | None]:
     for size in range(PART_ROWS):
         if change is Change.RISE:
             top = tops(rise)[size]
-            best[size] = _measure(shape, (same(top),), (more(top, up),))
+            best.append(_measure(shape, (same(top),), (more(top, up),)))
         elif change is Change.FALL:
             top = tops(fall)[size]
-            best[size] = _measure(shape, (more(top, down),), (same(top),))
+            best.append(_measure(shape, (more(top, down),), (same(top),)))
         else:
             top = tops(within)[size]
             # The row stays in its part, or it moves between two parts, which hold the other rows together.
@@ -123,7 +123,7 @@ def part_changes(shape: Parts, change: Change) -> list[Neighbours | None]:
                 one, other = tops(rise)[rows], tops(fall)[size - rows]
                 pairs.append(((same(one), more(other, down)), (more(one, up), same(other))))
             found = [_measure(shape, low, high) for low, high in pairs]
-            best[size] = max(found, key=lambda one: one.change)
+            best.append(max(found, key=lambda one: one.change))
     return best
 
 
@@ -295,7 +295,7 @@ def find_refutation(shape: Shape, claim: Claim) -> Neighbours | None:
         if claim.group > 1:
             return None
         for size, found in enumerate(part_changes(shape, claim.change), start=1):
-            if found is not None and found.change > float(bound_at(claim.bound, size)) + SLACK:
+            if found.change > float(bound_at(claim.bound, size)) + SLACK:
                 return found
         return find_larger_part(shape, claim)
     if isinstance(shape, Outer):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpframework.facts.errors import InputError
-from dpframework.formulas.evaluation import value_of
+from dpframework.formulas.evaluation import is_rational, value_of
 from dpframework.formulas.formula import AGGREGATES, Formula, Operation
 from dpframework.formulas.proof_arguments import Argument, Fact, Rule
 from dpframework.formulas.proofs import vacuous
@@ -167,7 +167,7 @@ def _denominator(shape: Parts | Cells, quotient: Formula, pair: GroundPair) -> A
     if isinstance(shape, Cells):
         values: dict[Formula, Any] = {cell: numbers[str(cell)] for cell in shape.cells}
         values |= {leaf: numbers[str(leaf)] for leaf in below.leaves(Operation.PUBLIC)}
-        return value_of(below, values, exact=not below.leaves(Operation.ROOT, Operation.X_LOG_X))
+        return value_of(below, values, exact=is_rational(below))
     part = pair.low_counts[0] if pair.low_counts.sum() < pair.high_counts.sum() else pair.high_counts[0]
     return Parts(below).of_parts(part)
 

@@ -84,8 +84,7 @@ def derive(shape: Scored, group: int = 1) -> tuple[DerivedClaim, DerivedClaim, D
         raise InputError(f"for a score of parts only the change by one row is derived; multiply it by {group} yourself")
     rise, fall = (_derive_for_parts(shape, change) for change in _CHANGES[:2])
     both = _plus(rise.claim.bound, fall.claim.bound)
-    nearest = [one for one in part_changes(shape, Change.REPLACED) if one is not None][-1]
-    return rise, fall, DerivedClaim(Claim(Change.REPLACED, both), nearest)
+    return rise, fall, DerivedClaim(Claim(Change.REPLACED, both), part_changes(shape, Change.REPLACED)[-1])
 
 
 _CHANGES = (Change.RISE, Change.FALL, Change.REPLACED)
@@ -104,7 +103,7 @@ def _plus(one: Formula, other: Formula) -> Formula:
 
 def _derive_for_parts(shape: Parts, change: Change) -> DerivedClaim:
     """Return the claim whose bound fits the largest changes of a score of parts on small tables."""
-    found = [one for one in part_changes(shape, change) if one is not None]
+    found = part_changes(shape, change)
     bound = fit_bound([one.change for one in found])
     if bound is None:
         raise InputError(
@@ -157,30 +156,26 @@ def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
 
 def _derive_for_cells(shape: Cells, change: Change, group: int) -> DerivedClaim:
     """Return the claim whose bound is the largest change of a score of cells, or a limit that it grows towards."""
-    derived = _limit_for_cells(shape, change, group)
-    jump = find_jump(shape, derived.claim)
-    if jump is not None:
-        raise InputError(f"the {change} of '{shape.text}' jumps at a table of many rows: {jump}; {DECLARE}")
-    return derived
-
-
-def _limit_for_cells(shape: Cells, change: Change, group: int) -> DerivedClaim:
-    """Return the claim that `search_change` finds, without jumps on larger tables than it tries."""
     found = search_change(shape, change, group)
     sizes = [sum(int(str(count)) for count in table) for table in (found.low, found.high)]
     value = max(Fraction(found.change), Fraction())
-    if max(sizes) <= MOST_ATTAINED_ROWS and value.denominator <= 10**6:
-        return DerivedClaim(Claim(change, as_formula(value), group), found)
-    # The change still grows at the largest tables that are tried. If it grows less and less, it approaches a limit.
-    # Otherwise it grows without end.
-    ends = [climb(shape, change, -(-np.array(found.low) // k), group, max(sizes) // k) for k in DIVISORS]
-    less, least = (float(cell_gaps(shape, change, end[None], group)[0][0]) for end in ends)
-    limit = next((one for one in _simple_above(value) if one <= value * Fraction(11, 10)), None)
-    if limit is None or float(value) - less > 0.75 * max(less - least, ROUNDING):
-        if less - least <= ROUNDING:
-            raise InputError(f"the {change} of '{shape.text}' jumps at a table of many rows: {found}; {DECLARE}")
-        raise InputError(f"the {change} of '{shape.text}' grows with the rows, so that no noise is enough: {found}")
-    return DerivedClaim(Claim(change, as_formula(limit), group), found)
+    jumps = f"the {change} of '{shape.text}' jumps at a table of many rows"
+    if max(sizes) > MOST_ATTAINED_ROWS or value.denominator > 10**6:
+        # The change still grows at the largest tables that are tried. If it grows less and less, it approaches a limit.
+        # Otherwise it grows without end.
+        ends = [climb(shape, change, -(-np.array(found.low) // k), group, max(sizes) // k) for k in DIVISORS]
+        less, least = (float(cell_gaps(shape, change, end[None], group)[0][0]) for end in ends)
+        limit = next((one for one in _simple_above(value) if one <= value * Fraction(11, 10)), None)
+        if limit is None or float(value) - less > 0.75 * max(less - least, ROUNDING):
+            if less - least <= ROUNDING:
+                raise InputError(f"{jumps}: {found}; {DECLARE}")
+            raise InputError(f"the {change} of '{shape.text}' grows with the rows, so that no noise is enough: {found}")
+        value = limit
+    claim = Claim(change, as_formula(value), group)
+    jump = find_jump(shape, claim)  # on larger tables than the search tries
+    if jump is not None:
+        raise InputError(f"{jumps}: {jump}; {DECLARE}")
+    return DerivedClaim(claim, found)
 
 
 def _simple_above(value: Fraction) -> list[Fraction]:

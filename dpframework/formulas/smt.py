@@ -130,10 +130,7 @@ class Goal:
             name = self.real(formula.value.name)
             self.assume(f"(<= {number_text(formula.value.lower)} {name} {number_text(formula.value.upper)})")
             return name, "1.0"
-        return self._join_ratios(formula, [self.ratio(part, terms, zero) for part in formula.parts])
-
-    def _join_ratios(self, formula: Formula, parts: list[Ratio]) -> Ratio:
-        """Return the ratio for a formula, from the ratios for its operands."""
+        parts = [self.ratio(part, terms, zero) for part in formula.parts]
         (top, bottom), (above, below) = parts[0] if parts else ("", ""), parts[-1] if parts else ("", "")
         match formula.operation:
             case Operation.ADD if bottom == below:

@@ -336,6 +336,7 @@ def test_kernels_fill_in_scores_of_int64_counts() -> None:
 
 def test_changes_of_cells_are_exact_on_small_tables_and_limits_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
     shape, asked = Cells((a, b), a - b), list[tuple[list[int], int]]()
+    monkeypatch.setattr(sensitivity_derivation, "find_jump", lambda *_: None)
 
     def claimed(low: int, high: int, change: Fraction, *gaps: float, group: int = 1) -> Fraction | None:
         """The claim where the largest change is on tables of so many rows, and less on smaller ones."""
@@ -346,7 +347,7 @@ def test_changes_of_cells_are_exact_on_small_tables_and_limits_beyond(monkeypatc
             sensitivity_derivation, "climb", lambda *given: asked.append((given[2].tolist(), given[4])) or given[2]
         )
         monkeypatch.setattr(sensitivity_derivation, "cell_gaps", lambda *_: [[next(left)]])
-        derived = sensitivity_derivation._limit_for_cells(shape, Change.RISE, group)
+        derived = sensitivity_derivation._derive_for_cells(shape, Change.RISE, group)
         assert derived.nearest is found
         assert (derived.claim.change, derived.claim.group) == (Change.RISE, group)
         return derived.claim.bound.constant
