@@ -43,8 +43,8 @@ from dpframework.mechanisms import (
 from dpframework.plan.nodes import Step, step
 from dpframework.plan.plan import Plan
 from dpframework.plan.planned_part import PlannedPart
+from dpframework.queries.counts import Marginals
 from dpframework.queries.marginal_residuals import Residuals
-from dpframework.queries.one_way_marginals_query import Marginals
 from dpframework.queries.residual_changes import LARGEST_WEIGHT
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.noisy_counts import Noisy

@@ -6,6 +6,7 @@ from .counts import (
     Count as Count,
     Histogram as Histogram,
     JointHistogram as JointHistogram,
+    Marginals as Marginals,
     cell_counts as cell_counts,
     histogram_sensitivities as histogram_sensitivities,
     share_sensitivities as share_sensitivities,
@@ -15,7 +16,6 @@ from .formula_scores import FormulaScores as FormulaScores, formula_sensitivity 
 from .group_queries import GroupCounts as GroupCounts, GroupMoments as GroupMoments, GroupSums as GroupSums
 from .key_queries import KeyCounts as KeyCounts, Keys as Keys
 from .marginal_residuals import Residuals as Residuals
-from .one_way_marginals_query import Marginals as Marginals
 from .plan_file_query import PlanFileQuery as PlanFileQuery
 from .ranks import QuantileScores as QuantileScores
 from .released_bounds_queries import (

@@ -201,30 +201,20 @@ class QueryFacts:
         need not be rational. A query that declares only a squared l2 sensitivity should declare its linf sensitivity
         too.
         """
-        for candidate in dict.fromkeys((norm, Norm.L1)):
-            for declared in self.sensitivities:
-                if declared.norm is candidate:
-                    return declared if candidate is norm else _from_l1(declared, norm)
-        return None
-
-
-def _from_l1(declared: Sensitivity, norm: Norm) -> Sensitivity:
-    """Return the sensitivity in a norm, derived from the l1 norm, since the l1 norm of a change is the largest norm."""
-    power = 2 if norm is Norm.SQUARED_L2 else 1
-
-    def raise_bound(bound: Fraction | None) -> Fraction | None:
-        return None if bound is None else bound**power
-
-    either = [direction for direction in (declared.rise, declared.fall) if direction is not None]
-    largest = max(either, default=None) if norm is Norm.LINF else None
-    return attrs.evolve(
-        declared,
-        norm=norm,
-        add_or_remove_one=raise_bound(declared.add_or_remove_one) if largest is None else largest,
-        replace_one=raise_bound(declared.replace_one),
-        rise=raise_bound(declared.rise),
-        fall=raise_bound(declared.fall),
-    )
+        for declared in self.sensitivities:
+            if declared.norm is norm:
+                return declared
+        l1 = next((declared for declared in self.sensitivities if declared.norm is Norm.L1), None)
+        if l1 is None:
+            return None
+        power = 2 if norm is Norm.SQUARED_L2 else 1
+        added, replaced, rise, fall = (
+            None if bound is None else bound**power
+            for bound in (l1.add_or_remove_one, l1.replace_one, l1.rise, l1.fall)
+        )
+        if norm is Norm.LINF:
+            added = max((direction for direction in (rise, fall) if direction is not None), default=added)
+        return attrs.evolve(l1, norm=norm, add_or_remove_one=added, replace_one=replaced, rise=rise, fall=fall)
 
 
 class Query(abc.ABC):

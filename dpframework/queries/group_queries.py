@@ -22,7 +22,7 @@ from dpframework.facts.row_partitions import attributes_of
 from dpframework.formulas.sensitivity_claims import ScoreClaims
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.counts import CellCounts, histogram_claims, histogram_sensitivities, share_sensitivities
-from dpframework.queries.sums import STEPS, BoundedSum, WithinBounds
+from dpframework.queries.sums import STEPS, BoundedSum, WithinBounds, sum_sensitivities
 from dpframework.tables.blocks import TILE, Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, codes_in_bins, describe_known
 from dpframework.tables.tallies import joint_codes
@@ -256,17 +256,7 @@ class GroupSums(GroupNumbers):
             Norm.SQUARED_L2: max(stays**2, 2 * most**2) if leaves else stays**2,
             Norm.LINF: max(stays, most) if leaves else stays,
         }
-        return tuple(
-            Sensitivity(
-                norm,
-                most**power,
-                replaced[norm],
-                rise=one.rise**power,
-                fall=one.fall**power,
-                source=f"{one.source} to the sum of one group",
-            )
-            for norm, power in ((Norm.L1, 1), (Norm.SQUARED_L2, 2), (Norm.LINF, 1))
-        )
+        return sum_sensitivities(one.rise, one.fall, replaced, f"{one.source} to the sum of one group")
 
     def _entries(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
         return (np.rint(values / self.step),)

@@ -30,7 +30,7 @@ from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import AttributeCounts, JointHistogram, TableCounts
 from dpframework.queries.group_queries import GroupMoments, GroupNumbers, groups_reached
 from dpframework.queries.ranks import MOST_STEPS, QuantileScores
-from dpframework.queries.sums import STEPS, BoundDistances, WithinBounds
+from dpframework.queries.sums import STEPS, BoundDistances, WithinBounds, sum_sensitivities
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps
 
@@ -189,16 +189,16 @@ class ScaledSums(GroupNumbers):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """The sensitivities that the docstring of the class derives."""
-        rise = int(self.centred or self.attribute.upper > 0)
-        fall = int(self.centred or self.attribute.lower < 0)
+        rise = Fraction(self.centred or self.attribute.upper > 0)
+        fall = Fraction(self.centred or self.attribute.lower < 0)
         stays, leaves = rise + fall - self._least_share, groups_reached(self.by, self.where) > 1
         replaced = {
-            Norm.L1: 2 if leaves else stays,
+            Norm.L1: Fraction(2) if leaves else stays,
             Norm.SQUARED_L2: max(stays**2, Fraction(2)) if leaves else stays**2,
             Norm.LINF: max(stays, Fraction(1)) if leaves else stays,
         }
         source = f"a row adds a number between {-fall} and {rise} to one sum, in units of any bounds"
-        return tuple(Sensitivity(norm, 1, most, rise=rise, fall=fall, source=source) for norm, most in replaced.items())
+        return sum_sensitivities(rise, fall, replaced, source)
 
     @property
     def _least_share(self) -> Fraction:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -69,6 +69,34 @@ def require_bounds(attribute: Numeric, lower: float, upper: float) -> None:
             f"bounds [{lower:g}, {upper:g}] of '{attribute.name}' are closer than {NARROWEST:.0e}, so that numbers "
             "between them cannot be rounded to steps; give wider bounds"
         )
+
+
+def sum_sensitivities(
+    rise: Fraction, fall: Fraction, replaced: Mapping[Norm, Fraction], source: str
+) -> tuple[Sensitivity, ...]:
+    """Return the sensitivities of sums, of which an added row changes one, by an amount in [-fall, rise].
+
+    Parameters
+    ----------
+    rise, fall
+        The ends of the interval. They are squared for the squared l2 norm.
+    replaced
+        For each norm, the largest change by a replaced row.
+    source
+        A sentence that says what a row adds.
+    """
+    powers = {norm: 2 if norm is Norm.SQUARED_L2 else 1 for norm in replaced}
+    return tuple(
+        Sensitivity(
+            norm,
+            max(rise, fall) ** power,
+            replaced[norm],
+            rise=rise**power,
+            fall=fall**power,
+            source=source,
+        )
+        for norm, power in powers.items()
+    )
 
 
 @attrs.frozen
@@ -183,17 +211,8 @@ class BoundedSum(WithinBounds):
         reached = [*ends, *([Fraction(0)] if self.optional else [])]
         rise, fall, replaced = max(ends[1], Fraction(0)), max(-ends[0], Fraction(0)), max(reached) - min(reached)
         source = f"a row adds between {float(ends[0]):g} and {float(ends[1]):g}"
-        return tuple(
-            Sensitivity(
-                norm,
-                max(rise, fall) ** power,
-                replaced**power,
-                rise=rise**power,
-                fall=fall**power,
-                source=source,
-            )
-            for norm, power in ((Norm.L1, 1), (Norm.SQUARED_L2, 2), (Norm.LINF, 1))
-        )
+        by_norm = {Norm.L1: replaced, Norm.SQUARED_L2: replaced**2, Norm.LINF: replaced}
+        return sum_sensitivities(rise, fall, by_norm, source)
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:

@@ -27,8 +27,8 @@ from dpframework.formulas.formula_json_reader import read_formula
 from dpframework.mechanisms.block_knorm import BlockNorm
 from dpframework.mechanisms.knorm import KNorm
 from dpframework.queries import Norm, QueryFacts, Sensitivity
+from dpframework.queries.counts import Marginals
 from dpframework.queries.marginal_residuals import Residuals
-from dpframework.queries.one_way_marginals_query import Marginals
 from dpframework.queries.ranks import QuantileScores
 from dpframework.tables.table_builder import require_public_counts
 
