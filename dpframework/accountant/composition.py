@@ -27,7 +27,6 @@ on all units lose at most f(a A / k) on the sample. As f is convex and f(0) = 0,
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
@@ -52,11 +51,7 @@ def _largest(amounts: Sequence[Fraction | None]) -> Fraction | None:
 
 def sequential(parts: Sequence[ByRelation]) -> ByRelation:
     """Add up the amounts, since every part is released from the same rows (McSherry 2009, Theorem 3)."""
-    added, replaced = (
-        map(operator.attrgetter("add_or_remove_one"), parts),
-        map(operator.attrgetter("replace_one"), parts),
-    )
-    return ByRelation(_sum(added), _sum(replaced))
+    return ByRelation(_sum(p.add_or_remove_one for p in parts), _sum(p.replace_one for p in parts))
 
 
 def either(parts: Sequence[ByRelation]) -> ByRelation:

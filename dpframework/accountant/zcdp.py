@@ -17,9 +17,8 @@ from dpframework.accountant.pure import UNCLAIMED, AdditiveAccountant
 from dpframework.facts.privacy_losses import ByRelation, PrivacyLoss, convert_above
 from dpframework.mechanisms.base import Calibration
 
-_ORDER_RATIOS = [
-    2 ** (k / 16) for k in range(-48, 49)
-]  # the orders that are tried, each as (order - 1) / (about the best order - 1)
+#: The orders that are tried, each as (order - 1) / (about the best order - 1).
+_ORDER_RATIOS = [2 ** (k / 16) for k in range(-48, 49)]
 
 
 @final

@@ -75,12 +75,17 @@ def unit_shifts(calibration: Calibration, relation: Relation) -> tuple[int, int]
     if rows == 1 and changed is not None:
         return changed, 1
     moved = _sum_of_changes(facts, Relation.ADD_OR_REMOVE_ONE)
-    if not moved or not _in_one_number(facts, moved):
+    if not moved:
         return None
+    for norm, power in ((Norm.LINF, 1), (Norm.SQUARED_L2, 2)):
+        declared = facts.sensitivity(norm)
+        bound = None if declared is None else declared.change.add_or_remove_one
+        if bound is not None and bound < moved**power:  # a row cannot move a single number by `moved`
+            return None
     if relation is Relation.ADD_OR_REMOVE_ONE:
         return 1, moved * rows
     replaced = _sum_of_changes(facts, relation)
-    if replaced is None or not any(declared.monotonic for declared in facts.sensitivities):
+    if replaced is None or not any(one.monotonic for one in facts.sensitivities):
         return None
     return 1 if replaced <= moved else 2, moved * rows
 
@@ -89,13 +94,3 @@ def _sum_of_changes(facts: QueryFacts, relation: Relation) -> int | None:
     declared = facts.sensitivity(Norm.L1) if facts.integer else None
     bound = None if declared is None else declared.change.under(relation)
     return None if bound is None else math.floor(bound)
-
-
-def _in_one_number(facts: QueryFacts, moved: int) -> bool:
-    """Tell whether a row may move one number of the answer by `moved`, the bound on the moves of all its numbers."""
-    for norm, power in ((Norm.LINF, 1), (Norm.SQUARED_L2, 2)):
-        declared = facts.sensitivity(norm)
-        bound = None if declared is None else declared.change.add_or_remove_one
-        if bound is not None and bound < moved**power:
-            return False
-    return True

@@ -101,6 +101,17 @@ class BallsOfPoints(Protocol):
         """Return a hash, since the weights of radii are cached with the space as their key."""
 
 
+def h_of(points: Sequence[int], dimension: int) -> tuple[int, ...]:
+    """Return h_0, ..., h_D, given the numbers of points of the balls of radius 0, ..., D // 2.
+
+    h_k is the sum over j of (-1)**j C(D+1, j) times the number of points of radius k - j. In the spaces used here, h_k
+    and h_(D-k) are equal, so half of the numbers are enough.
+    """
+    signs = [(-1) ** j * math.comb(dimension + 1, j) for j in range(len(points))]
+    first = [sum(signs[j] * points[k - j] for j in range(k + 1)) for k in range(len(points))]
+    return (*first, *reversed(first[: dimension + 1 - len(points)]))
+
+
 def draw_from_balls(space: BallsOfPoints, scale: float, randomness: Randomness) -> NDArray[np.int64]:
     """Draw a uniform point of a ball of random radius, shape (entries,), exactly."""
     numbers = WholeNumbers(randomness.words)

@@ -11,11 +11,15 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.mechanisms.answer_shift_bounds import moves_by_more
 from dpframework.mechanisms.base import Calibration, Mechanism, Preview
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
 from dpframework.mechanisms.randomness import Randomness
+from dpframework.queries.base import QueryFacts
 from dpframework.queries.key_queries import KeyCounts
 from dpframework.results.keys import ReleasedKeys
+
+NO_COUNTS = "selects cells by their counts, and the query's answer is not known to change by at most 1 in each cell"
 
 
 @final
@@ -67,17 +71,32 @@ class CellSelection(Mechanism):
     shows_keys: ClassVar[bool] = True
     outputs: ClassVar[tuple[type[Any], ...]] = (ReleasedKeys,)
 
+    def misfit(self, facts: QueryFacts) -> str | None:
+        """Refuse queries whose answers are not known to be counts that change by at most 1."""
+        return NO_COUNTS if moves_by_more(facts) else super().misfit(facts)
+
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Return the noisy counts that are shown.
 
         Noise is drawn for all cells, so that the time of a draw reveals nothing.
         """
-        exact = exact_counts(answer, calibration)
-        return released_of(answer, self._noisy_counts(exact, calibration, randomness), calibration)
+        exact = answer.counts if isinstance(answer, KeyCounts) else calibration.on_lattice(answer)
+        noisy = self._noisy_counts(exact, calibration, randomness)
+        if isinstance(answer, KeyCounts):
+            return ReleasedKeys.shown(answer.keys, noisy.tolist())
+        return from_lattice(noisy, calibration)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability that exactly these counts are shown, and the other cells are not."""
-        exact, points = points_of(answer, output, calibration)
+        if isinstance(answer, KeyCounts):
+            if not isinstance(output, ReleasedKeys) or 0 in output.counts:
+                return -math.inf
+            # One count for every key of the answer or the output, 0 where the key is missing.
+            keys = tuple(sorted({*answer.keys, *output}))
+            exact = answer.at(keys)
+            points: NDArray[np.int64] | None = np.array([output.get(key, 0) for key in keys], dtype=np.int64)
+        else:
+            exact, points = calibration.on_lattice(answer), to_lattice(output, calibration)
         if points is None or points.shape != exact.shape:
             return -math.inf
         return float(self._log_chances(exact, points, calibration).sum())
@@ -102,29 +121,3 @@ class CellSelection(Mechanism):
         self, exact: NDArray[np.int64], points: NDArray[np.int64], calibration: Calibration
     ) -> NDArray[np.float64]:
         """Return the log-probability of each released count, where 0 means that the cell is not shown."""
-
-
-def exact_counts(answer: Any, calibration: Calibration) -> NDArray[np.int64]:
-    """Return the counts of an answer's keys, or of its cells in steps of the lattice."""
-    return answer.counts if isinstance(answer, KeyCounts) else calibration.on_lattice(answer)
-
-
-def released_of(answer: Any, counts: NDArray[np.int64], calibration: Calibration) -> Any:
-    """Return the release of these noisy counts, by key or by cell. A count of 0 means that the cell is not shown."""
-    if isinstance(answer, KeyCounts):
-        return ReleasedKeys.shown(answer.keys, counts.tolist())
-    return from_lattice(counts, calibration)
-
-
-def points_of(answer: Any, output: Any, calibration: Calibration) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Return the exact and the released counts of the same cells.
-
-    The released counts are None for an impossible output. For keys, both arrays have one count for every key of the
-    answer or the output: 0 where the key is missing.
-    """
-    if not isinstance(answer, KeyCounts):
-        return calibration.on_lattice(answer), to_lattice(output, calibration)
-    if not isinstance(output, ReleasedKeys) or 0 in output.counts:
-        return answer.counts, None
-    keys = tuple(sorted({*answer.keys, *output}))
-    return answer.at(keys), np.array([output.get(key, 0) for key in keys], dtype=np.int64)

@@ -69,20 +69,15 @@ def discrete_gaussian(words: DrawWords, size: int, scale: float, *, margin: floa
     while len(drawn) < size:
         missing = size - len(drawn)
         proposed = discrete_laplace_sampler.discrete_laplace(words, missing + missing // 2 + 8, math.floor(scale) + 1.0)
-        drawn = np.concatenate([drawn, proposed[_accept(words, proposed, scale, margin)]])
+        first = words(len(proposed))
+        near = exp_of_minus(exponents(proposed, scale))
+        uniform = (first >> np.uint64(WORD_BITS - _FLOAT_BITS)).astype(np.float64) * 2.0**-_FLOAT_BITS
+        kept = uniform + 2.0**-_FLOAT_BITS <= near - margin
+        unsure = np.flatnonzero(~kept & (uniform < near + margin))
+        for i in unsure.tolist():
+            kept[i] = Uniform(int(first[i]), WORD_BITS, words).below_exp(-exact_exponent(int(proposed[i]), scale))
+        drawn = np.concatenate([drawn, proposed[kept]])
     return drawn[:size]
-
-
-def _accept(words: DrawWords, proposed: Integers, scale: float, margin: float) -> NDArray[np.bool_]:
-    """Tell for each proposal whether it is kept."""
-    first = words(len(proposed))
-    near = exp_of_minus(exponents(proposed, scale))
-    uniform = (first >> np.uint64(WORD_BITS - _FLOAT_BITS)).astype(np.float64) * 2.0**-_FLOAT_BITS
-    kept = uniform + 2.0**-_FLOAT_BITS <= near - margin
-    unsure = np.flatnonzero(~kept & (uniform < near + margin))
-    for i in unsure.tolist():
-        kept[i] = Uniform(int(first[i]), WORD_BITS, words).below_exp(-exact_exponent(int(proposed[i]), scale))
-    return kept
 
 
 def exponents(proposed: Integers, scale: float) -> Floats:

@@ -43,9 +43,9 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import ByRelation, Relation, float_above, positive_delta, positive_rho, round_up
 from dpframework.facts.unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.answer_shift_bounds import moves_by_more, unit_changes
+from dpframework.mechanisms.answer_shift_bounds import unit_changes
 from dpframework.mechanisms.base import Calibration, Mechanism
-from dpframework.mechanisms.cell_selection_base import CellSelection, CellVisibility
+from dpframework.mechanisms.cell_selection_base import NO_COUNTS, CellSelection, CellVisibility
 from dpframework.mechanisms.gaussian import event_of, log_normalizer
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.release_losses import Losses, divide
@@ -85,12 +85,8 @@ class GaussianThreshold(CellSelection):
     delta: Fraction = attrs.field(converter=positive_delta)
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse queries whose answers are not known to be counts that change by at most 1."""
-        if moves_by_more(facts) or unit_changes(facts, Relation.ADD_OR_REMOVE_ONE) is None:
-            return (
-                "selects cells by their counts, and the query's answer is not known to change by at most 1 in each cell"
-            )
-        return super().misfit(facts)
+        """Refuse queries whose answers are not known to be counts that change by at most 1, also by an added row."""
+        return NO_COUNTS if unit_changes(facts, Relation.ADD_OR_REMOVE_ONE) is None else super().misfit(facts)
 
     def calibrate(
         self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW

@@ -23,6 +23,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.mechanisms.ball_radii import h_of
 from dpframework.mechanisms.uniforms import WholeNumbers
 
 
@@ -153,16 +154,10 @@ class Balls:
         """The numbers h_k, k = 0, ..., D, from which the number of points of every ball follows (see `number`).
 
         The unit ball is a polytope with integer vertices, so the number of points is a polynomial in the radius
-        (Ehrhart 1962). Then h_k is the sum over j of (-1)**j C(D+1, j) times the number of points of radius k - j. It
-        is a whole number of 0 or more (Stanley 1980). Each facet is {z: l(z) = 1} for a linear form l with integer
-        coefficients, so h_k = h_(D-k) (Hibi 1992). Therefore only half of the h_k are computed.
+        (Ehrhart 1962). Then h_k (see `h_of`) is a whole number of 0 or more (Stanley 1980). Each facet is {z: l(z) = 1}
+        for a linear form l with integer coefficients, so h_k = h_(D-k) (Hibi 1992).
         """
-        dimension = self.dimension
-        half = dimension // 2 + 1
-        points = self._first_numbers(half)
-        signs = [(-1) ** j * comb(dimension + 1, j) for j in range(half)]
-        first = [sum(signs[j] * points[k - j] for j in range(k + 1)) for k in range(half)]
-        return (*first, *reversed(first[: dimension + 1 - half]))
+        return h_of(self._first_numbers(self.dimension // 2 + 1), self.dimension)
 
     def _first_numbers(self, radii: int) -> list[int]:
         """Return how many points the balls of radius 0, ..., radii - 1 have."""

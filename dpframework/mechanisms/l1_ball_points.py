@@ -10,6 +10,7 @@ from typing import final
 
 import attrs
 
+from dpframework.mechanisms.ball_radii import h_of
 from dpframework.mechanisms.uniforms import WholeNumbers
 
 
@@ -78,17 +79,11 @@ class CrossPolytopes:
     def h(self) -> tuple[int, ...]:
         """The numbers h_k, k = 0, ..., D, from which the number of points of every radius follows (see `number`).
 
-        h_k is the sum over j of (-1)**j C(D+1, j) times the number of points of radius k - j. A product of
-        cross-polytopes has integer vertices, and its facets are {z: l(z) = 1}, where l is a linear form with
-        coefficients 1, 0 and -1. So, as in `knorm_ball_points.Balls.h`, each h_k is a whole number of 0 or more, and
-        h_k = h_(D-k). Therefore only half of the h_k are computed.
+        A product of cross-polytopes has integer vertices, and its facets are {z: l(z) = 1}, where l is a linear form
+        with coefficients 1, 0 and -1. So, as in `knorm_ball_points.Balls.h`, each h_k is a whole number of 0 or more,
+        and h_k = h_(D-k).
         """
-        dimension = self.dimension
-        half = dimension // 2 + 1
-        points = [self.number(radius) for radius in range(half)]
-        signs = [(-1) ** j * comb(dimension + 1, j) for j in range(half)]
-        first = [sum(signs[j] * points[k - j] for j in range(k + 1)) for k in range(half)]
-        return (*first, *reversed(first[: dimension + 1 - half]))
+        return h_of([self.number(radius) for radius in range(self.dimension // 2 + 1)], self.dimension)
 
     def draw(self, radius: int, numbers: WholeNumbers) -> list[int]:
         """Draw a uniform point, one block after another."""

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from dpframework.facts.privacy_losses import ByRelation, Relation, positive_delta
 from dpframework.facts.unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.answer_shift_bounds import moves_by_more
 from dpframework.mechanisms.base import Calibration, PureMechanism
 from dpframework.mechanisms.cell_selection_base import CellSelection, CellVisibility
 from dpframework.mechanisms.partition_noise import SelectionNoise, selection_noise
@@ -61,14 +60,6 @@ class PartitionSelection(CellSelection, PureMechanism):
     name: ClassVar[str] = "partition-selection"
     norm: ClassVar[Norm] = Norm.L1
     delta: Fraction = attrs.field(converter=positive_delta)
-
-    def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse queries whose answers are not known to be counts that change by at most 1."""
-        if moves_by_more(facts):
-            return (
-                "selects cells by their counts, and the query's answer is not known to change by at most 1 in each cell"
-            )
-        return super().misfit(facts)
 
     def for_rows(self, rows: int) -> PartitionSelection:
         """Return the mechanism for one row, such that `rows` rows together lose this mechanism's epsilon and delta."""
