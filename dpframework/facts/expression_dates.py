@@ -29,7 +29,7 @@ def date_part(name: str, part: Operand) -> Operand:
     if unit is None or not isinstance(domain, Numbers):
         raise InputError(f"{name}() takes a column of dates; say how they are written in [read.columns]")
     if unit is DateUnit.YEARS and name == "year":
-        return monotone(part, np.floor, whole=True)
+        return monotone(part, np.floor)
     if unit is DateUnit.HOURS and name == "hour":
         hours = Numbers(0.0, _HOURS - 1.0, True, domain.missing)
         return Operand(hours, lambda rows: np.minimum(np.floor(part.cells(rows)), _HOURS - 1.0))

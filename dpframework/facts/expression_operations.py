@@ -133,13 +133,13 @@ def negative(part: Operand) -> Operand:
     return arithmetic("-", constant(0.0), part)
 
 
-def monotone(part: Operand, function: Callable[[Cells], Cells], *, whole: bool) -> Operand:
-    """Apply a function that never falls as its argument grows, such as rounding down."""
+def monotone(part: Operand, function: Callable[[Cells], Cells]) -> Operand:
+    """Apply a function that gives whole numbers and never falls as its argument grows, such as rounding down."""
     part = as_number(part)
     domain = part.domain
     assert isinstance(domain, Numbers)
     ends = [float(function(np.array(end))) for end in (domain.low, domain.high)]
-    found = Numbers.between(ends, whole=whole or domain.whole, missing=domain.missing)
+    found = Numbers.between(ends, whole=True, missing=domain.missing)
     return Operand(found, lambda rows: function(part.cells(rows)))
 
 

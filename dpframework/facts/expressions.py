@@ -48,9 +48,9 @@ _TRUTHS = MappingProxyType({"true": True, "false": False})
 _OF_ONE_ARGUMENT: dict[str, Callable[[Operand], Operand]] = {
     "abs": absolute,
     "sqrt": root,
-    "floor": lambda part: monotone(part, np.floor, whole=True),
-    "ceil": lambda part: monotone(part, np.ceil, whole=True),
-    "round": lambda part: monotone(part, np.round, whole=True),
+    "floor": lambda part: monotone(part, np.floor),
+    "ceil": lambda part: monotone(part, np.ceil),
+    "round": lambda part: monotone(part, np.round),
     "missing": is_missing,
     "text": as_labels,
     **{name: functools.partial(date_part, name) for name in ("year", "month", "day", "weekday", "hour")},

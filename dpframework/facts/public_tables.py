@@ -226,7 +226,7 @@ def _text(cell: Any) -> str:
     return "" if cell is None or cell != cell else repr(cell) if isinstance(cell, float) else str(cell)
 
 
-def with_tables(form: Mapping[str, Any], folder: Path, private: Iterable[Path] = ()) -> Mapping[str, Any]:
+def with_tables(form: Mapping[str, Any], folder: Path, private: Iterable[Path]) -> Mapping[str, Any]:
     """Return the form of a schema or a study, with the contents of each public table that a derived column names.
 
     Parameters

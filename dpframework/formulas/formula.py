@@ -189,11 +189,6 @@ def _nest(operation: Operation, given: tuple[Formula | Number, ...]) -> Formula:
     return Formula(operation, (as_formula(first), _nest(operation, tuple(others)))) if others else as_formula(first)
 
 
-def constant(value: Number) -> Formula:
-    """Return a number as a formula."""
-    return as_formula(value)
-
-
 def public(name: str, lower: Number, upper: Number) -> Formula:
     """Return a public parameter with the range of its values."""
     return Formula(Operation.PUBLIC, value=PublicRange(name, read_ratio(lower), read_ratio(upper)))

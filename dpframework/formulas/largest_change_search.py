@@ -225,7 +225,7 @@ def _largest_gaps(
             return after.max(axis=0) - after.min(axis=0), down, up
 
 
-def cell_change(shape: Cells, change: Change, shared: NDArray[Any], group: int = 1) -> Neighbours:
+def cell_change(shape: Cells, change: Change, shared: NDArray[Any], group: int) -> Neighbours:
     """Return the neighbours with the largest change among those that share one of the given tables.
 
     If several have the largest change, return those with the fewest rows.
@@ -265,7 +265,7 @@ def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, mos
     return at
 
 
-def search_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
+def search_change(shape: Cells, change: Change, group: int) -> Neighbours:
     """Return the neighbours with the largest change in small tables, and at the ends of climbs.
 
     The climbs start from the best of the small and random tables.

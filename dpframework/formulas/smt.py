@@ -207,6 +207,25 @@ def assume_sign(goal: Goal, quotient: Formula, denominator: Ratio, zero: bool) -
         goal.assume(f"(>= {top} 1.0)" if is_whole(quotient.parts[1]) else f"(> {top} 0.0)")
 
 
+def table_ratio(goal: Goal, body: Formula, terms: Mapping[Formula, Ratio], zeros: Iterable[bool]) -> Ratio:
+    """Return the ratio of a score on one table, and assume of each of its denominators whether it is 0 or positive.
+
+    Parameters
+    ----------
+    goal
+        The goal that gets the assumptions.
+    body, terms
+        The formula, and the ratios that stand for its leaves and sums on the table.
+    zeros
+        For each quotient in `divisions(body)`, whether its denominator is 0.
+    """
+    quotients = divisions(body)
+    zero = [one for one, is_zero in zip(quotients, zeros, strict=True) if is_zero]
+    for one in quotients:
+        assume_sign(goal, one, goal.ratio(one.parts[1], terms), one in zero)
+    return goal.ratio(body, terms, zero)
+
+
 def without_claim(text: str) -> str:
     """Return a goal without its claim. Some table must fit this, or else the proof is about no table at all."""
     kept, _ = text.split(CLAIM)

@@ -25,7 +25,7 @@ from itertools import product as combinations
 from dpframework.formulas.formula import Formula, Operation
 from dpframework.formulas.score_structures import Cells
 from dpframework.formulas.sensitivity_claims import Change, Claim
-from dpframework.formulas.smt import Goal, Ratio, assume_sign, divisions, product, total
+from dpframework.formulas.smt import Goal, Ratio, divisions, product, table_ratio, total
 
 #: Where a row goes: the position of a cell, or None for no cell.
 Spot = int | None
@@ -73,16 +73,13 @@ def _signs(shape: Cells, whole: bool) -> list[str]:
 
 def range_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
     """Return goals that must be refuted: each says that a score is above the claim's bound, or below 0 (rule 6)."""
-    goals, quotients = [], divisions(shape.body)
-    for zeros in combinations((False, True), repeat=len(quotients)):
+    goals = []
+    for zeros in combinations((False, True), repeat=len(divisions(shape.body))):
         for above in (True, False):
             goal = Goal(whole)
             terms = _terms(goal, shape, [goal.count(str(cell), gap=False) for cell in shape.cells])
             _assume_within(goal, shape)
-            zero = [one for one, is_zero in zip(quotients, zeros, strict=True) if is_zero]
-            for one in quotients:
-                assume_sign(goal, one, goal.ratio(one.parts[1], terms), one in zero)
-            score, nothing = goal.ratio(shape.body, terms, zero), ("0.0", "1.0")
+            score, nothing = table_ratio(goal, shape.body, terms, zeros), ("0.0", "1.0")
             if above:
                 goal.deny(score, nothing, goal.ratio(claim.bound, {}))
             else:
@@ -105,14 +102,11 @@ def _case(shape: Cells, claim: Claim, whole: bool, zeros: tuple[bool, ...], move
         before = _join(goal, names, "out", claim.group) if claim.change is Change.REPLACED else names
         tables = [before, _join(goal, names, "in", claim.group)]
     _assume_within(goal, shape)
-    quotients = divisions(shape.body)
-    sides = []
-    for side, table in enumerate(tables):
-        terms = _terms(goal, shape, table)
-        zero = [one for one, is_zero in zip(quotients, zeros[side * len(quotients) :], strict=False) if is_zero]
-        for one in quotients:
-            assume_sign(goal, one, goal.ratio(one.parts[1], terms), one in zero)
-        sides.append(goal.ratio(shape.body, terms, zero))
+    half = len(zeros) // 2  # the first half is about the first table
+    sides = [
+        table_ratio(goal, shape.body, _terms(goal, shape, table), own)
+        for table, own in zip(tables, (zeros[:half], zeros[half:]), strict=True)
+    ]
     low, high = sides if claim.change is not Change.FALL else reversed(sides)
     goal.deny(high, low, goal.ratio(claim.bound, {}))
     return goal.text()

@@ -26,7 +26,7 @@ from itertools import product as combinations
 from dpframework.formulas.formula import AGGREGATES, Formula, Operation, n, rows, rows_of_part
 from dpframework.formulas.score_structures import Parts
 from dpframework.formulas.sensitivity_claims import Change, Claim
-from dpframework.formulas.smt import Goal, Ratio, UnprovableError, assume_sign, divisions, total
+from dpframework.formulas.smt import Goal, Ratio, UnprovableError, divisions, table_ratio, total
 
 #: The facts that may hold for an aggregate {s} over classes that have {rest} rows together. {phi} is the aggregate's
 #: term for a single class of {rest} rows.
@@ -126,14 +126,10 @@ def _case(
     table_rows, after = goal.count("rows"), goal.plus(before, 1)
     goal.assume(f"(<= {after} {table_rows})")
     goal.increments = dict.fromkeys(("c", before, f"(- {table_rows} 1)"))
-    quotients = divisions(shape.body)
+    half = len(zeros) // 2  # the first half is about the table without the row
     sides = []
-    for side, (count, part_rows) in enumerate((("c", before), (goal.plus("c", 1), after))):
-        terms = _terms(goal, shape, facts, count, part_rows)
-        zero = [one for one, is_zero in zip(quotients, zeros[side * len(quotients) :], strict=False) if is_zero]
-        for one in quotients:
-            assume_sign(goal, one, goal.ratio(one.parts[1], terms), one in zero)
-        sides.append(goal.ratio(shape.body, terms, zero))
+    for count, part_rows, own in (("c", before, zeros[:half]), (goal.plus("c", 1), after, zeros[half:])):
+        sides.append(table_ratio(goal, shape.body, _terms(goal, shape, facts, count, part_rows), own))
     low, high = sides if claim.change is Change.RISE else reversed(sides)
     goal.deny(high, low, _bound(goal, claim.bound, table_rows))
     return goal.text()

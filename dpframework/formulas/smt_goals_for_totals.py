@@ -19,7 +19,7 @@ from itertools import product as combinations
 from dpframework.formulas.formula import Formula, Operation, PublicRange
 from dpframework.formulas.score_structures import Adds, Outer, table_rows
 from dpframework.formulas.sensitivity_claims import Change, Claim
-from dpframework.formulas.smt import Goal, Ratio, UnprovableError, assume_sign, divisions, number_text, total
+from dpframework.formulas.smt import Goal, Ratio, UnprovableError, divisions, number_text, table_ratio, total
 
 _END = tuple[bool, ...]  #: For each total, whether it, or its move, is at the upper end of its range.
 
@@ -102,10 +102,8 @@ def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END
                 moved = number_text(one.rise if move[k] else -one.fall)
                 base = f"(+ {base} {moved})"
             terms[one.cell] = (base, "1.0")
-        zero = divisions(shape.body) if empty and move is None else []
-        for quotient in divisions(shape.body):
-            assume_sign(goal, quotient, goal.ratio(quotient.parts[1], terms), quotient in zero)
-        sides.append(goal.ratio(shape.body, terms, zero))
+        zeros = [empty and move is None for _ in divisions(shape.body)]
+        sides.append(table_ratio(goal, shape.body, terms, zeros))
     low, high = sides if claim.change is not Change.FALL else reversed(sides)
     goal.deny(high, low, goal.ratio(claim.bound, {}))
     return goal.text()

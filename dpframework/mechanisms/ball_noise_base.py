@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpframework.mechanisms.ball_radii import BallsOfPoints, draw_from_balls, log_normalizer
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
-from dpframework.mechanisms.laplace import from_lattice, to_lattice
+from dpframework.mechanisms.laplace import from_lattice, noise_between
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import QueryFacts
 
@@ -44,12 +44,11 @@ class BallNoise(PureMechanism):
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of an output."""
-        exact = calibration.on_lattice(answer)
-        points = to_lattice(output, calibration)
-        if points is None or points.shape != exact.shape:
+        noise = noise_between(answer, output, calibration)
+        if noise is None:
             return -math.inf
         space, scale = self._space(calibration)
-        norm = self._norm((points - exact).ravel(), calibration)
+        norm = self._norm(noise.ravel(), calibration)
         return -norm / scale - log_normalizer(space.h, space.dimension, scale)
 
     def preview(self, calibration: Calibration) -> Preview:

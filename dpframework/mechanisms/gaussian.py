@@ -18,7 +18,7 @@ import numpy as np
 from dpframework.facts.privacy_losses import ByRelation, Relation, float_above, positive_rho
 from dpframework.mechanisms.answer_shift_bounds import unit_shifts
 from dpframework.mechanisms.base import Calibration, Mechanism, Preview
-from dpframework.mechanisms.laplace import to_lattice, with_noise
+from dpframework.mechanisms.laplace import noise_between, with_noise
 from dpframework.mechanisms.noise_laws import NormalLaw
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.release_losses import Losses, divide
@@ -113,13 +113,12 @@ class Gaussian(Mechanism):
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of the output's lattice points."""
-        exact = calibration.on_lattice(answer)
-        points = to_lattice(output, calibration)
-        if points is None or points.shape != exact.shape:
+        noise = noise_between(answer, output, calibration)
+        if noise is None:
             return -math.inf
         sigma = calibration.lattice_deviation
-        squares = np.square((points - exact).astype(np.float64)).sum()
-        return float(-exact.size * log_normalizer(sigma) - squares / (2 * sigma**2))
+        squares = np.square(noise.astype(np.float64)).sum()
+        return float(-noise.size * log_normalizer(sigma) - squares / (2 * sigma**2))
 
     def preview(self, calibration: Calibration) -> Preview:
         """Return the mean and the 95 % quantile of the noise's absolute value, rounded up for integer answers."""

@@ -44,13 +44,12 @@ class _LatticeLaplace(PureMechanism):
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of the output's lattice points."""
-        exact = calibration.on_lattice(answer)
-        points = to_lattice(output, calibration)
-        if points is None or points.shape != exact.shape:
+        noise = noise_between(answer, output, calibration)
+        if noise is None:
             return -math.inf
         b = calibration.lattice_scale
         log_normalizer = math.log(math.tanh(1 / (2 * b)))
-        return float(exact.size * log_normalizer - np.abs(points - exact).sum() / b)
+        return float(noise.size * log_normalizer - np.abs(noise).sum() / b)
 
     def preview(self, calibration: Calibration) -> Preview:
         """Return the mean and the 95 % quantile of the noise's absolute value. For integer noise the quantile is whole.
@@ -166,3 +165,9 @@ def to_lattice(output: Any, calibration: Calibration) -> np.ndarray[Any, Any] | 
     numbers = output / float(calibration.unit)
     points = np.rint(numbers)
     return points.astype(np.int64) if bool((np.isfinite(numbers) & (points == numbers)).all()) else None
+
+
+def noise_between(answer: Any, output: Any, calibration: Calibration) -> NDArray[np.int64] | None:
+    """Return the noise in lattice steps that turns an exact answer into an output, or None if none does."""
+    exact, points = calibration.on_lattice(answer), to_lattice(output, calibration)
+    return None if points is None or points.shape != exact.shape else points - exact

@@ -43,7 +43,7 @@ from dpframework.formulas import (
     x_log2_x,
 )
 from dpframework.formulas.evaluation import is_rational, value_of
-from dpframework.formulas.formula import constant, form, legend
+from dpframework.formulas.formula import form, legend
 from dpframework.formulas.sensitivity_claims import LAST_INCREMENT, Neighbours
 from dpframework.formulas.sensitivity_derivation import _plus, _simple_above, derive, fit_bound
 from dpframework.formulas.user_cache_folder import cache_folder, write_cached
@@ -159,7 +159,7 @@ def test_shapes_say_what_they_are() -> None:
 
 def test_formulas_fold_numbers_and_keep_them_in_front() -> None:
     assert as_formula(2) + 3 == as_formula(5)
-    assert as_formula(2) * 3 == constant(6)
+    assert as_formula(2) * 3 == as_formula(6)
     assert as_formula(2) / 4 == as_formula(HALF)
     assert as_formula(2) / 0 == as_formula(0)
     assert (a * 2).parts == (as_formula(2), a)
