@@ -67,7 +67,8 @@ def with_derived(
                 f"attribute '{column.name}' is listed and derived, with different facts; give the derived column "
                 "another name, or list it only once"
             )
-        more += [] if column.name in given else [made]
+        if column.name not in given:
+            more.append(made)
         inputs[column.name] = (made, None)
     return (*attributes, *more)
 

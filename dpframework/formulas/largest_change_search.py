@@ -47,11 +47,10 @@ def tables_of(most: int, cells: int) -> NDArray[np.int64]:
     """
     if cells == 1:
         return np.arange(most + 1)[:, None]
-    parts = [
-        np.column_stack([np.full(len(others), first), others])
-        for first in range(most + 1)
-        for others in (tables_of(most - first, cells - 1),)
-    ]
+    parts = []
+    for first in range(most + 1):
+        others = tables_of(most - first, cells - 1)
+        parts.append(np.column_stack([np.full(len(others), first), others]))
     return np.concatenate(parts)
 
 
@@ -108,19 +107,20 @@ def part_changes(shape: Parts, change: Change) -> list[Neighbours]:
     def same(table: int) -> tuple[int, ...]:
         return tuple(shared[table].tolist())
 
+    rises, falls, moves = tops(rise), tops(fall), tops(within)
     for size in range(PART_ROWS):
         if change is Change.RISE:
-            top = tops(rise)[size]
+            top = rises[size]
             best.append(_measure(shape, (same(top),), (more(top, up),)))
         elif change is Change.FALL:
-            top = tops(fall)[size]
+            top = falls[size]
             best.append(_measure(shape, (more(top, down),), (same(top),)))
         else:
-            top = tops(within)[size]
+            top = moves[size]
             # The row stays in its part, or it moves between two parts, which hold the other rows together.
             pairs: list[tuple[Counts, Counts]] = [((more(top, down),), (more(top, up),))]
             for rows in range(size + 1):
-                one, other = tops(rise)[rows], tops(fall)[size - rows]
+                one, other = rises[rows], falls[size - rows]
                 pairs.append(((same(one), more(other, down)), (more(one, up), same(other))))
             found = [_measure(shape, low, high) for low, high in pairs]
             best.append(max(found, key=lambda one: one.change))
