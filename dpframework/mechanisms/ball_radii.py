@@ -2,7 +2,7 @@
 
 Let D be the dimension of a space of integer points, and let N(r) be the number of points in its ball of radius r. For
 the spaces used here, N(r) is the sum over k of h_k C(r-k+D, D), where C is the binomial coefficient. The whole numbers
-h_0, ..., h_D are 0 or more, and depend on the space (see `knorm_ball_points`). Let the probability of radius r be
+h_0, ..., h_D are 0 or more, and depend on the space (see `ball_points`). Let the probability of radius r be
 proportional to N(r) q**r, where q is exp(-1 / scale). Then the radius R is a sum of independent numbers: a k with
 probability proportional to h_k q**k, and D + 1 geometric numbers with ratio q.
 """
@@ -99,17 +99,6 @@ class BallsOfPoints(Protocol):
 
     def __hash__(self) -> int:
         """Return a hash, since the weights of radii are cached with the space as their key."""
-
-
-def h_of(points: Sequence[int], dimension: int) -> tuple[int, ...]:
-    """Return h_0, ..., h_D, given the numbers of points of the balls of radius 0, ..., D // 2.
-
-    h_k is the sum over j of (-1)**j C(D+1, j) times the number of points of radius k - j. In the spaces used here, h_k
-    and h_(D-k) are equal, so half of the numbers are enough.
-    """
-    signs = [(-1) ** j * math.comb(dimension + 1, j) for j in range(len(points))]
-    first = [sum(signs[j] * points[k - j] for j in range(k + 1)) for k in range(len(points))]
-    return (*first, *reversed(first[: dimension + 1 - len(points)]))
 
 
 def draw_from_balls(space: BallsOfPoints, scale: float, randomness: Randomness) -> NDArray[np.int64]:

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.mechanisms.ball_noise_base import BallNoise, largest_sum
+from dpframework.mechanisms.ball_points import CrossPolytopes, cross_polytopes
 from dpframework.mechanisms.ball_radii import square_of_radius
 from dpframework.mechanisms.base import Calibration
-from dpframework.mechanisms.l1_ball_points import CrossPolytopes, cross_polytopes
 from dpframework.queries.base import Norm, QueryFacts
 
 

@@ -32,8 +32,8 @@ inequality, no probability changes by more than a factor exp(change / s).
 **How it is drawn.** With q = exp(-1/s), q**k = (1-q) times the sum over r >= k of q**r. So a uniform point of a *ball*
 of random radius R has the distribution above, if P(R = r) is proportional to N(r) q**r, where N(r) is the number of
 points of a ball of radius r. Balls, unlike spheres, are products over histograms, or unions of such products over the
-common sum (see `knorm_ball_points`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D), with
-whole numbers h_k that `knorm_ball_points` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k, and
+common sum (see `ball_points`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D), with
+whole numbers h_k that `ball_points` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k, and
 of D + 1 independent geometric numbers. The sum over z of `q**|z|`, by which the probabilities are divided, is
 h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole numbers, and exact. (If parts add up to 0,
 the l1 norm is even. Then R is half of the norm, and s is halved.)
@@ -66,9 +66,9 @@ from dpframework.facts.privacy_losses import ByRelation, Relation
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.ball_moments import unit_ball_moments
 from dpframework.mechanisms.ball_noise_base import LARGEST_DIMENSION, BallNoise, largest_sum, sums_within_blocks
+from dpframework.mechanisms.ball_points import Balls, balls
 from dpframework.mechanisms.ball_radii import square_of_radius
 from dpframework.mechanisms.base import Calibration, Preview
-from dpframework.mechanisms.knorm_ball_points import Balls, balls
 from dpframework.mechanisms.laplace import from_lattice
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts

@@ -1,10 +1,12 @@
-"""Integer points of the balls of the K-norm, counted and drawn uniformly (see `knorm`).
+"""Integer points of the balls of two norms, counted and drawn uniformly.
 
-A *section* is a set of integer vectors for one histogram: all vectors whose entries add up to a given total, and whose
-negative entries add up to -depth or more. A *layer* is the part of a section whose negative entries add up to exactly
--depth. If all neighbours have the same number of rows, a *ball* of radius r is a product of sections, one for each
-histogram, with total 0 and depth r. Otherwise a ball is a union of such products over all totals t from -r to r, with
-depth `(r - |t|) / 2` rounded down.
+**Several histograms** (see `knorm`). A *section* is a set of integer vectors for one histogram: all vectors whose
+entries add up to a given total, and whose negative entries add up to -depth or more. A *layer* is the part of a section
+whose negative entries add up to exactly -depth. If all neighbours have the same number of rows, a *ball* of radius r is
+a product of sections, one for each histogram, with total 0 and depth r. Otherwise a ball is a union of such products
+over all totals t from -r to r, with depth `(r - |t|) / 2` rounded down.
+
+**Several blocks** (see `block_knorm`). A ball is a product of l1 balls of equal radius, one for each block.
 
 Below, C(n, k) is the binomial coefficient.
 """
@@ -23,7 +25,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.mechanisms.ball_radii import h_of
 from dpframework.mechanisms.uniforms import WholeNumbers
 
 
@@ -111,6 +112,17 @@ def _counts_by_negatives(size: int, total: int, depth: int) -> list[int]:
     ]
 
 
+def _h_of(points: Sequence[int], dimension: int) -> tuple[int, ...]:
+    """Return h_0, ..., h_D, given the numbers of points of the balls of radius 0, ..., D // 2.
+
+    h_k is the sum over j of (-1)**j C(D+1, j) times the number of points of radius k - j (see `ball_radii`). Here h_k
+    and h_(D-k) are equal, so half of the numbers are enough.
+    """
+    signs = [(-1) ** j * comb(dimension + 1, j) for j in range(len(points))]
+    first = [sum(signs[j] * points[k - j] for j in range(k + 1)) for k in range(len(points))]
+    return (*first, *reversed(first[: dimension + 1 - len(points)]))
+
+
 # Not slotted: the cached property needs an instance dictionary.
 @final
 @attrs.frozen(slots=False)
@@ -154,10 +166,10 @@ class Balls:
         """The numbers h_k, k = 0, ..., D, from which the number of points of every ball follows (see `number`).
 
         The unit ball is a polytope with integer vertices, so the number of points is a polynomial in the radius
-        (Ehrhart 1962). Then h_k (see `h_of`) is a whole number of 0 or more (Stanley 1980). Each facet is {z: l(z) = 1}
-        for a linear form l with integer coefficients, so h_k = h_(D-k) (Hibi 1992).
+        (Ehrhart 1962). Then each h_k is a whole number of 0 or more (Stanley 1980). Each facet is {z: l(z) = 1} for a
+        linear form l with integer coefficients, so h_k = h_(D-k) (Hibi 1992).
         """
-        return h_of(self._first_numbers(self.dimension // 2 + 1), self.dimension)
+        return _h_of(self._first_numbers(self.dimension // 2 + 1), self.dimension)
 
     def _first_numbers(self, radii: int) -> list[int]:
         """Return how many points the balls of radius 0, ..., radii - 1 have."""
@@ -243,3 +255,85 @@ def _sections(sizes: Sequence[int], radii: int) -> dict[int, NDArray[Any]]:
         if size in sizes:
             found[size] = section.copy()
     return found
+
+
+def points_of_ball(size: int, radius: int) -> int:
+    """Return how many integer vectors of `size` numbers have an l1 norm of at most `radius`.
+
+    For each j, count the choices of j positions for numbers other than 0, of their signs, and of j positive whole
+    numbers whose sum is at most `radius`.
+
+    Examples
+    --------
+    >>> points_of_ball(2, 1), points_of_ball(1, 3)
+    (5, 7)
+    """
+    return sum(comb(size, j) * comb(radius, j) << j for j in range(min(size, radius) + 1))
+
+
+def draw_from_ball(size: int, radius: int, numbers: WholeNumbers) -> list[int]:
+    """Draw one of the vectors that `points_of_ball` counts, uniformly."""
+    position = numbers.below(points_of_ball(size, radius))
+    for j in range(min(size, radius) + 1):
+        ways = comb(size, j) * comb(radius, j) << j
+        if position < ways:
+            break
+        position -= ways
+    found, before = [0] * size, -1
+    # A subset of j numbers among 0, ..., radius - 1 stands for j positive steps whose sum is at most `radius`.
+    for place, end in zip(numbers.subset(size, j), numbers.subset(radius, j), strict=True):
+        step, before = end - before, end
+        found[place] = -step if numbers.bits(1) else step
+    return found
+
+
+# Not slotted: the cached property needs an instance dictionary.
+@final
+@attrs.frozen(slots=False)
+class CrossPolytopes:
+    """Products of l1 balls (cross-polytopes) of equal radius. A product has one ball for each block.
+
+    Attributes
+    ----------
+    sizes
+        How many numbers each block has, 1 or more.
+    """
+
+    sizes: tuple[int, ...]
+
+    @property
+    def dimension(self) -> int:
+        """The dimension D: how many numbers all blocks have together."""
+        return sum(self.sizes)
+
+    @functools.cached_property
+    def _alike(self) -> tuple[tuple[int, int], ...]:
+        return tuple(Counter(self.sizes).items())
+
+    def number(self, radius: int) -> int:
+        """Return the number of points for this radius.
+
+        It is equal to the sum over k of h_k C(radius - k + D, D), where C is the binomial coefficient, D is the
+        dimension, and the h_k are those of `h`.
+        """
+        return math.prod(points_of_ball(size, radius) ** times for size, times in self._alike)
+
+    @functools.cached_property
+    def h(self) -> tuple[int, ...]:
+        """The numbers h_k, k = 0, ..., D, from which the number of points of every radius follows (see `number`).
+
+        A product of cross-polytopes has integer vertices, and its facets are {z: l(z) = 1}, where l is a linear form
+        with coefficients 1, 0 and -1. So, as in `Balls.h`, each h_k is a whole number of 0 or more,
+        and h_k = h_(D-k).
+        """
+        return _h_of([self.number(radius) for radius in range(self.dimension // 2 + 1)], self.dimension)
+
+    def draw(self, radius: int, numbers: WholeNumbers) -> list[int]:
+        """Draw a uniform point, one block after another."""
+        return [z for size in self.sizes for z in draw_from_ball(size, radius, numbers)]
+
+
+@functools.lru_cache(maxsize=64)
+def cross_polytopes(sizes: tuple[int, ...]) -> CrossPolytopes:
+    """Return the products of balls with their h_k, computed once from public facts."""
+    return CrossPolytopes(sizes)
