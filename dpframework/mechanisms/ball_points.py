@@ -306,17 +306,13 @@ class CrossPolytopes:
         """The dimension D: how many numbers all blocks have together."""
         return sum(self.sizes)
 
-    @functools.cached_property
-    def _alike(self) -> tuple[tuple[int, int], ...]:
-        return tuple(Counter(self.sizes).items())
-
     def number(self, radius: int) -> int:
         """Return the number of points for this radius.
 
         It is equal to the sum over k of h_k C(radius - k + D, D), where C is the binomial coefficient, D is the
         dimension, and the h_k are those of `h`.
         """
-        return math.prod(points_of_ball(size, radius) ** times for size, times in self._alike)
+        return math.prod(points_of_ball(size, radius) ** times for size, times in Counter(self.sizes).items())
 
     @functools.cached_property
     def h(self) -> tuple[int, ...]:
