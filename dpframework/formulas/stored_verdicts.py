@@ -5,6 +5,7 @@ Verdicts are stored under a digest of the formula, its claims, the work per goal
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -30,26 +31,16 @@ def rules_digest() -> str:
 
 
 def proved_claims(shape: Shape, claims: tuple[Claim, ...], effort: int = 1) -> tuple[Proof, ...]:
-    """Return verdicts on claims (see `prove`), from the cache if it has them."""
-    key = key_of(shape, claims, effort)
-    kept = read_verdicts(key, claims)
-    if kept is not None:
-        return kept
-    proofs = prove(shape, claims, effort)
-    keep(key, proofs)
-    return proofs
+    """Return verdicts on claims (see `prove`), from the cache if it has them.
 
-
-def key_of(shape: Shape, claims: tuple[Claim, ...], effort: int) -> str:
-    """Return the digest under which verdicts on claims are kept."""
+    New verdicts are kept if the user's cache folder can be written. If one of them is a refutation, none is kept: the
+    tables that refute a claim are found again without solvers.
+    """
     content = [shape.digest, [claim.form for claim in claims], effort, rules_digest(), sorted(versions().items())]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def read_verdicts(key: str, claims: tuple[Claim, ...]) -> tuple[Proof, ...] | None:
-    """Return the verdicts that were kept under a key; None if there are none."""
-    try:
-        found = parsed_json((cache_folder("proofs") / f"{key}.json").read_text(encoding="utf-8"))
+    path = cache_folder("proofs") / f"{hashlib.sha256(json.dumps(content).encode()).hexdigest()}.json"
+    # A file that is missing or holds something else is as good as none.
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, InputError):
+        found = parsed_json(path.read_text(encoding="utf-8"))
         return tuple(
             Proof(
                 claim,
@@ -61,25 +52,17 @@ def read_verdicts(key: str, claims: tuple[Claim, ...]) -> tuple[Proof, ...] | No
             )
             for one, claim in zip(found, claims, strict=True)
         )
-    except (OSError, ValueError, KeyError, TypeError, InputError):
-        return None  # nothing was kept, or the file holds something else
-
-
-def keep(key: str, proofs: tuple[Proof, ...]) -> None:
-    """Keep verdicts, if the user's cache folder can be written.
-
-    If one verdict is a refutation, none is kept: the tables that refute a claim are found again without solvers.
-    """
-    if any(proof.verdict is Verdict.REFUTED for proof in proofs):
-        return
-    forms = [
-        {
-            "verdict": str(proof.verdict),
-            **attrs.asdict(proof.summary),
-            "answers": proof.answers,
-            "problem": proof.problem,
-            "argument": None if proof.argument is None else proof.argument.to_dict(),
-        }
-        for proof in proofs
-    ]
-    write_cached(cache_folder("proofs") / f"{key}.json", json.dumps(forms))
+    proofs = prove(shape, claims, effort)
+    if all(proof.verdict is not Verdict.REFUTED for proof in proofs):
+        forms = [
+            {
+                "verdict": str(proof.verdict),
+                **attrs.asdict(proof.summary),
+                "answers": proof.answers,
+                "problem": proof.problem,
+                "argument": None if proof.argument is None else proof.argument.to_dict(),
+            }
+            for proof in proofs
+        ]
+        write_cached(path, json.dumps(forms))
+    return proofs
