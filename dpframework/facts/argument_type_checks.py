@@ -29,6 +29,7 @@ R = TypeVar("R")
 _NUMBERS: Mapping[Any, type] = {float: numbers.Real, Fraction: numbers.Rational}
 #: Generic types, of which typeguard compares only the class.
 _BY_CLASS = (os.PathLike, Iterable)
+_SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 #: A name, its annotation, and the classes whose instances fit it without a further check.
 _Hint: TypeAlias = "tuple[str, Any, tuple[type, ...]]"
@@ -65,14 +66,13 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
         names = inspect.unwrap(function).__globals__  # where the annotations were written
         # The return type is not read: only type checkers may know it.
         found = typing.get_type_hints(types.SimpleNamespace(__annotations__=written), names)
-        kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         by_position = [n for n, parameter in signature.parameters.items() if parameter.kind in _BY_POSITION]
         hints = []
         for name in signature.parameters:
             classes = _classes(found[name])[0] if name in found else (object,)
             if object not in classes:  # `object` takes anything
                 hints.append((name, found[name], classes))
-        several = {name for name, *_ in hints if signature.parameters[name].kind in kinds}
+        several = {name for name, *_ in hints if signature.parameters[name].kind in _SEVERAL}
         return signature, by_position, several, hints
 
     @functools.wraps(function)
