@@ -53,7 +53,7 @@ def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = Fals
         case Operation.MULTIPLY:
             return parts[0] * parts[1]
         case Operation.DIVIDE:
-            return _quotient(*parts, exact)
+            return _quotient(parts[0], parts[1], exact)
         case Operation.LEAST:
             return np.minimum(*parts)
         case Operation.MOST:
