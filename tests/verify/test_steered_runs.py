@@ -182,10 +182,10 @@ def put_out(miner: Any, *aims: Any, rows: bytes = bytes(range(6))) -> tuple[Any,
     """The result of a run, and the outputs of its releases."""
     subject = Subject(miner, SCHEMA, ADD)
     gate = _SteeringGate(subject.engine, steering.SeededRandomness(0), aims=aims)
-    outcome, refused = run_through(subject, gate, rows)
-    assert (outcome.error, refused) == (None, None)
-    assert all(event.rows == 0 for event in gate.events)
-    return outcome.result, [event.output for event in gate.events]
+    transcript = run_through(subject, gate, rows)
+    assert (transcript.outcome.error, transcript.refused) == (None, None)
+    assert all(event.rows == 0 for event in transcript.events)
+    return transcript.outcome.result, [made.output for made in transcript.releases]
 
 
 def test_releases_put_out_what_they_are_aimed_at() -> None:
@@ -241,7 +241,7 @@ def test_runs_end_with_patience_and_by_their_number(monkeypatch: pytest.MonkeyPa
     def run(subject: Any, gate: Any, rows: bytes) -> Any:
         ran.append((tuple(gate.aims), rows))
         gate.events.extend(release(name) for name in here(len(ran) - 1))
-        return SimpleNamespace(error=None), None
+        return SimpleNamespace(events=gate.events)
 
     def runs(patience: Patience, replays: int = 80, tables: Any = (b"a", b"b", b"c")) -> list[Any]:
         ran.clear()

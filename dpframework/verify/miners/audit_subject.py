@@ -9,7 +9,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.accountant import BUILT_IN, Accountant, AccountedPlan, PureAccountant
+from dpframework.accountant import BUILT_IN, Accountant, AccountedPlan
 from dpframework.accountant.delta_composition import exact_delta_of
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation, decimal_text
@@ -18,7 +18,6 @@ from dpframework.facts.unit import ROW, PrivacyUnit, UnitChange
 from dpframework.plan.nodes import sequential
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.run.miner import Miner
-from dpframework.run.release_scope import Run
 from dpframework.study.study_plan import StudyPlan
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.large_tables import largest_number
@@ -195,7 +194,3 @@ class Subject:
             raise InputError(
                 f"miner '{self.miner.name}' claims no finite epsilon under {self.relation}, not even with a delta"
             )
-
-    def begin(self) -> Run:
-        """Return a new run of the plan, which makes planned releases only, each once."""
-        return Run(self.plan, PureAccountant(self.relation))

@@ -61,7 +61,6 @@ class _SteeringGate(WatchedGate):
     """A gate, through which a run reaches its rows. It returns chosen outputs, if the mechanism can give them."""
 
     aims: Sequence[Aim] = (None,)
-    events: list[Event] = attrs.field(factory=list)
 
     def output(
         self, charge: Charge, rows: RowsHandle, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
@@ -84,9 +83,6 @@ class _SteeringGate(WatchedGate):
             wanted = drawn
         self.events.append(ReleaseEvent(charge, dict(inputs), candidates, wanted, rows.number))
         return wanted
-
-    def note(self, event: Event) -> None:
-        self.events.append(event)
 
 
 def steer(
@@ -121,14 +117,14 @@ def steer(
         aims, rows = left.pop(0), tables[k % len(tables)]
         gate = _SteeringGate(subject.engine, SeededRandomness(k), aims=aims)
         with _trace(packages) as here:
-            outcome, refused = run_through(subject, gate, rows)
-        here.update(_paths(gate.events))
+            transcript = run_through(subject, gate, rows)
+        here.update(_paths(transcript.events))
         new, reached = not here <= reached, reached | here
         if (new and aims != (None,)) or aims in ALWAYS:
             kept += 1
-            yield rows, Transcript(tuple(gate.events), outcome, refused, gate.public_seed)
-        if new and len(gate.events) <= LONG:
-            left += _variants(aims, len(gate.events), constants)
+            yield rows, transcript
+        if new and len(transcript.events) <= LONG:
+            left += _variants(aims, len(transcript.events), constants)
 
 
 def _variants(aims: Sequence[Aim], length: int, constants: Sequence[float]) -> Iterator[Sequence[Aim]]:

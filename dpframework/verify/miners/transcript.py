@@ -20,6 +20,7 @@ from unittest import mock
 import attrs
 import numpy as np
 
+from dpframework.accountant import PureAccountant
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import ReleaseRefused
 from dpframework.facts.logical_descriptions import Cases
@@ -29,7 +30,7 @@ from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.gate import Gate
 from dpframework.run.private_table import PrivateTable
-from dpframework.run.release_scope import Charge, ChargedRelease
+from dpframework.run.release_scope import Charge, ChargedRelease, Run
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_table_handles import RowsHandle
@@ -150,10 +151,11 @@ class RunDiverged(BaseException):
 class WatchedGate(Gate):
     """A gate that numbers each handle of rows that it hands out. A run reaches its rows only through a gate.
 
-    Subclasses define `output`, which chooses the output of each release, and `note`, which is told of other events.
+    Subclasses define `output`, which chooses the output of each release and records it in `events`.
     """
 
     counter: list[int] = attrs.field(factory=lambda: [0])
+    events: list[Event] = attrs.field(factory=list)
 
     def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
         """Make releases one by one, with the outputs that `output` chooses.
@@ -179,8 +181,8 @@ class WatchedGate(Gate):
         raise NotImplementedError
 
     def note(self, event: Event) -> None:
-        """Take note of a partition, a derivation or a sample."""
-        raise NotImplementedError
+        """Record a partition, a derivation or a sample."""
+        self.events.append(event)
 
     def split(self, rows: RowsHandle, cut: Cut) -> list[RowsHandle]:
         """Cut rows into parts, and number the parts."""
@@ -221,7 +223,6 @@ class _RecordingGate(WatchedGate):
 
     schema: Schema = attrs.field(kw_only=True)
     flattening: int = 1
-    events: list[Event] = attrs.field(factory=list)
 
     def output(
         self, charge: Charge, rows: RowsHandle, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
@@ -232,9 +233,6 @@ class _RecordingGate(WatchedGate):
         kept = copy.deepcopy(inputs, {id(self.schema): self.schema})
         self.events.append(ReleaseEvent(charge, kept, copy.copy(candidates), copy.copy(output), rows.number))
         return output
-
-    def note(self, event: Event) -> None:
-        self.events.append(event)
 
 
 def record(subject: Subject, rows: Rows, seed: int, *, flattening: int = 1) -> Transcript:
@@ -253,12 +251,11 @@ def record(subject: Subject, rows: Rows, seed: int, *, flattening: int = 1) -> T
         that are rare under the claimed noise are worth looking at too.
     """
     gate = _RecordingGate(subject.engine, SeededRandomness(seed), schema=subject.schema, flattening=flattening)
-    outcome, refused = run_through(subject, gate, rows)
-    return Transcript(tuple(gate.events), outcome, refused, gate.public_seed)
+    return run_through(subject, gate, rows)
 
 
-def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[RunOutcome, str | None]:
-    """Run a miner through a gate, and return its outcome and the refusal that ended it, if any."""
+def run_through(subject: Subject, gate: WatchedGate, rows: Rows) -> Transcript:
+    """Run a miner on a small table through a gate, and return the transcript."""
     result, error, refused = None, None, None
     with _listen() as said:
         # A copy of the miner is run, so that it remembers no other run. A plugin's miner that cannot be copied is run
@@ -266,7 +263,7 @@ def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[RunOutcome, s
         miner = subject.miner
         with contextlib.suppress(Exception):
             miner = copy.deepcopy(miner)
-        run = subject.begin()
+        run = Run(subject.plan, PureAccountant(subject.relation))
         table = PrivateTable(subject.schema, subject.engine.hold(rows), run.scope(), gate)
         try:
             result = miner.mine(table.scope(SCOPE))
@@ -275,7 +272,7 @@ def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[RunOutcome, s
             error = refused = str(refusal)
         except Exception as failure:
             error = f"{type(failure).__name__}: {failure}"
-    return RunOutcome(result, error, said()), refused
+    return Transcript(tuple(gate.events), RunOutcome(result, error, said()), refused, gate.public_seed)
 
 
 class _Logged(logging.Handler):

@@ -91,15 +91,15 @@ class _ForcedGate(WatchedGate):
     whether its density allows what it draws.
     """
 
-    events: Sequence[Event] = ()
+    recorded: Sequence[Event] = ()
     densities: list[float] = attrs.field(factory=list)
     position: list[int] = attrs.field(factory=lambda: [0])
 
     def _next(self, what: str) -> Event:
-        if self.position[0] >= len(self.events):
+        if self.position[0] >= len(self.recorded):
             raise RunDiverged(f"the run goes on to {what}, where the recorded run had ended its releases")
         self.position[0] += 1
-        return self.events[self.position[0] - 1]
+        return self.recorded[self.position[0] - 1]
 
     def output(
         self, charge: Charge, rows: RowsHandle, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
@@ -128,9 +128,9 @@ class _ForcedGate(WatchedGate):
 def replay(subject: Subject, transcript: Transcript, rows: Rows) -> TranscriptReplay:
     """Run the miner on a table with the outputs of a transcript forced upon it."""
     noise, seed = SeededRandomness(zlib.crc32(rows)), transcript.public_seed
-    gate = _ForcedGate(subject.engine, noise, (), public_seed=seed, events=transcript.events)
+    gate = _ForcedGate(subject.engine, noise, (), public_seed=seed, recorded=transcript.events)
     try:
-        outcome, _ = run_through(subject, gate, rows)
+        outcome = run_through(subject, gate, rows).outcome
     except RunDiverged as diverged:
         return TranscriptReplay(None, str(diverged), isinstance(diverged, ReleaseImpossible))
     if gate.position[0] < len(transcript.events):

@@ -57,7 +57,6 @@ class _WorstGate(WatchedGate):
     others: dict[int, RowsHandle] = attrs.field(kw_only=True)
     given: dict[str, Any] = attrs.field(kw_only=True)
     plan: Plan = attrs.field(kw_only=True)
-    events: list[Event] = attrs.field(factory=list)
     tried: list[int] = attrs.field(factory=lambda: [0])
 
     def output(
@@ -95,7 +94,7 @@ class _WorstGate(WatchedGate):
         return RowsHandle(rows.rows, rows.derived, 0, rows.units, rows.places)
 
     def note(self, event: Event) -> None:
-        self.events.append(event)
+        super().note(event)
         source = self.others[event.rows]
         match event:
             case PartitionEvent():
@@ -130,8 +129,7 @@ def worst_transcript(
     randomness = SeededRandomness(int(rng.integers(2**31)))
     others = {0: subject.engine.hold(other)}
     gate = _WorstGate(subject.engine, randomness, rng=rng, others=others, given=dict(given or {}), plan=subject.plan)
-    outcome, refused = run_through(subject, gate, one)
-    return Transcript(tuple(gate.events), outcome, refused, gate.public_seed), gate.tried[0]
+    return run_through(subject, gate, one), gate.tried[0]
 
 
 def outputs(
