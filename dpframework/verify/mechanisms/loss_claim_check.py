@@ -136,9 +136,10 @@ class _LossComparison:
         where = f"{asked.facts.text}, {relation}"
         curves = self._curves(asked, calibration, relation)
         exact = calibration.losses.delta.under(relation)
-        if exact is None or exact:
-            if exact is not None:
-                self.claims += self._beside_delta(where, curves, calibration, relation, exact)
+        if exact is None:
+            return
+        if exact:
+            self.claims += self._beside_delta(where, curves, calibration, relation, exact)
             return
         pure = calibration.losses.pure.under(relation)
         if pure is not None:

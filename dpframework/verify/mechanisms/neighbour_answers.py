@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -17,6 +18,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
 from dpframework.results.keys import ReleasedKeys
 from dpframework.verify.mechanisms.output_keys import output_key, puts_out_numbers
+from dpframework.verify.mechanisms.sampler_statistics import noise_size, with_scale
 from dpframework.verify.patience import Patience
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -87,7 +89,7 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
 
 def invent_answers(facts: QueryFacts) -> Answers:
     """Return facts with made-up pairs of answers: numbers, counts by key, scores, or scores on an interval."""
-    return Answers(facts, lambda mechanism, calibration, relation: _invent_answers(mechanism, calibration, relation))
+    return Answers(facts, _invent_answers)
 
 
 def unit_answers(asked: Answers, rows: int) -> Answers | None:
@@ -109,7 +111,7 @@ def unit_answers(asked: Answers, rows: int) -> Answers | None:
 
 def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
     facts = calibration.facts
-    scale = _deviation(mechanism, calibration)
+    scale = noise_size(mechanism, calibration)
     if facts.unlisted:
         # One row is added, or is replaced by a row with another key. Some of the keys have a single row.
         if relation is Relation.ADD_OR_REMOVE_ONE:
@@ -202,11 +204,6 @@ def _length(norm: Norm, change: Floats) -> float:
     return float(size.max())
 
 
-def _deviation(mechanism: Mechanism, calibration: Calibration) -> float:
-    scale = float(calibration.scale)
-    return math.sqrt(scale) if mechanism.norm is Norm.SQUARED_L2 else scale  # in the l2 norm the scale is a variance
-
-
 def list_outputs(
     mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience | None = None
 ) -> tuple[Sequence[Any], Floats | float]:
@@ -219,30 +216,15 @@ def list_outputs(
     if isinstance(one, PiecewiseScores):
         breaks = np.unique(np.concatenate([one.breaks, other.breaks]))
         return list((breaks[:-1] + breaks[1:]) / 2), np.log(np.diff(breaks))
-    if isinstance(one, KeyCounts):
-        return _of_shown_keys(mechanism, calibration, one, other), 0.0
+    if isinstance(one, KeyCounts) and len(keys := sorted({*one.keys, *other.keys})) in WIDTH:
+        highest = int(max(one.counts.max(initial=0), other.counts.max(initial=0)))
+        reach = min(math.ceil(WIDTH[len(keys)] * noise_size(mechanism, calibration)) + highest, MOST_POINTS[len(keys)])
+        return [ReleasedKeys.shown(keys, n) for n in itertools.product(range(reach + 1), repeat=len(keys))], 0.0
     if mechanism.selects and isinstance(one, np.ndarray):
         return range(one.size), 0.0
     if np.size(one) in WIDTH and puts_out_numbers(mechanism, one, calibration):
         return _grid(mechanism, calibration, np.asarray(one), np.asarray(other))
     return _draw_outputs(mechanism, calibration, one, other, patience), 0.0
-
-
-def _of_shown_keys(
-    mechanism: Mechanism, calibration: Calibration, one: KeyCounts, other: KeyCounts
-) -> list[ReleasedKeys]:
-    """Return outputs for counts by key: all up to a largest count, or drawn ones if there are more than two keys."""
-    keys = tuple(sorted({*one.keys, *other.keys}))
-    if len(keys) not in WIDTH:
-        return _draw_outputs(mechanism, calibration, one, other)
-    highest = int(max(one.counts.max(initial=0), other.counts.max(initial=0)))
-    reach = min(math.ceil(WIDTH[len(keys)] * _deviation(mechanism, calibration)) + highest, MOST_POINTS[len(keys)])
-    released = []
-    for counts in itertools.product(range(reach + 1), repeat=len(keys)):
-        # A key with a count of 0 is not shown.
-        shown = [(key, count) for key, count in zip(keys, counts, strict=True) if count]
-        released.append(ReleasedKeys([key for key, _ in shown], [count for _, count in shown]))
-    return released
 
 
 def _grid(
@@ -254,7 +236,7 @@ def _grid(
     """
     unit = float(calibration.unit)
     base, change = np.rint(one.ravel() / unit), np.rint((other - one).ravel() / unit)
-    width = WIDTH[base.size] * _deviation(mechanism, calibration) / unit
+    width = WIDTH[base.size] * noise_size(mechanism, calibration) / unit
     reach = 2 * width + float(np.abs(change).max())
     stride = max(1, math.ceil(reach / MOST_POINTS[base.size]))
     if mechanism.norm is not Norm.SQUARED_L2:
@@ -277,8 +259,7 @@ def _draw_outputs(
 ) -> list[Any]:
     """Return distinct outputs, drawn with widened noise for either answer in turn."""
     randomness = SeededRandomness(0).handed(mechanism.assumptions)
-    power = 2 if mechanism.norm is Norm.SQUARED_L2 else 1
-    wide = attrs.evolve(calibration, scale=calibration.scale * FLATTENING**power)
+    wide = with_scale(calibration, Fraction(FLATTENING))
     found: dict[Any, Any] = {}
     for k in range(MOST_DRAWN):
         if k >= 2 and patience is not None and patience.over:

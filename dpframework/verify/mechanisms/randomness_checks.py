@@ -96,6 +96,8 @@ def _find_swapped_outputs(
 
     Check that each output belongs to its own answer, and that the noise of the two answers is not correlated.
     """
+    from scipy.stats import spearmanr
+
     if mechanism.selects:
         one = np.where(np.arange(one.size) == 0, int(np.ceil(FAR * scale)), 0).astype(one.dtype)
         other = one[::-1]
@@ -118,8 +120,10 @@ def _find_swapped_outputs(
         right = all(bool(found[:, moved].all()) for found in nearer)
     if not right:
         yield "a release that is drawn together with others has the output of another one"
-    elif not mechanism.selects and _are_correlated(*(found[:, 0] for found in errors)):
-        yield "releases of different answers that are drawn together share their noise"
+    elif not mechanism.selects:
+        noise = [found[:, 0] for found in errors]
+        if all(np.ptp(own) for own in noise) and spearmanr(*noise).pvalue < FALSE_ALARM:
+            yield "releases of different answers that are drawn together share their noise"
 
 
 class _Wide(SeededRandomness):  # type: ignore[misc]  # final, except for this test
@@ -146,28 +150,22 @@ def _find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calib
         return
     handed = _Wide(3).handed(mechanism.assumptions)
     moved = answer + answer.dtype.type(1)
+    number = BATCHES * PAIRS
     for together in (True, False):
-        farthest = [_farthest(mechanism, one, calibration, handed, together=together) for one in (answer, moved)]
-        if None not in farthest and farthest[0] != farthest[1]:
-            cut = abs(farthest[0] - float(answer.ravel()[0]))
+        ends = []  # for each answer, the largest of the outputs at the farthest distance, if many lie there
+        for one in (answer, moved):
+            if together:
+                outputs = list(mechanism.release_many([one] * number, calibration, handed))
+            else:
+                outputs = [mechanism.release(one, calibration, handed) for _ in range(number)]
+            errors = np.abs(_errors(outputs, one))[:, 0]
+            farthest = np.isclose(errors, errors.max(), rtol=1e-9)
+            if errors.max() and farthest.mean() > CUT:
+                ends.append(float(np.asarray(outputs, dtype=np.float64).reshape(number, -1)[farthest, 0].max()))
+        if len(ends) == 2 and ends[0] != ends[1]:
+            cut = abs(ends[0] - float(answer.ravel()[0]))
             yield f"its noise is cut off at {cut:.6g}: outputs beyond are impossible on one neighbour only"
             return
-
-
-def _farthest(
-    mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, handed: Any, *, together: bool
-) -> Any:
-    """Return the largest of the outputs at the farthest distance from an answer. None if few outputs lie that far."""
-    number = BATCHES * PAIRS
-    if together:
-        outputs = list(mechanism.release_many([answer] * number, calibration, handed))
-    else:
-        outputs = [mechanism.release(answer, calibration, handed) for _ in range(number)]
-    errors = np.abs(_errors(outputs, answer))[:, 0]
-    farthest = np.isclose(errors, errors.max(), rtol=1e-9)
-    if errors.max() and farthest.mean() > CUT:
-        return float(np.asarray(outputs, dtype=np.float64).reshape(number, -1)[farthest, 0].max())
-    return None
 
 
 def _calibrate_long(mechanism: Mechanism, calibration: Calibration) -> Calibration | None:
@@ -262,12 +260,6 @@ def _are_unlike(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
 def _errors(outputs: Sequence[Any], answer: NDArray[Any]) -> NDArray[np.float64]:
     drawn = np.array([output_numbers(output) for output in outputs])
     return drawn - np.asarray(answer, dtype=np.float64).ravel()
-
-
-def _are_correlated(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
-    from scipy.stats import spearmanr
-
-    return bool(np.ptp(one) and np.ptp(other) and spearmanr(one, other).pvalue < FALSE_ALARM)
 
 
 def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator[str]:

@@ -181,9 +181,12 @@ class _SamplerTests:
         self.test(other, to_tell=False, setting=" in another setting")
         if len(self.wrong) == before:
             far = with_larger(probe, FAR_LARGER)
-            # Other outputs may have densities that take long to compute for wide noise.
-            if not mechanism.selects and serves(mechanism, far) and _adds_noise(mechanism, far):
-                self.test(far, to_tell=False, setting=f", a sensitivity of {FAR_LARGER:,}")
+            calibration = far.calibrate(mechanism)
+            # Only numbers are drawn. Other outputs may have densities that take long to compute for wide noise.
+            if not mechanism.selects and calibration is not None and serves(mechanism, far):
+                answer = far.answer(noise_size(mechanism, calibration))
+                if puts_out_numbers(mechanism, answer, calibration):
+                    self.test(far, to_tell=False, setting=f", a sensitivity of {FAR_LARGER:,}")
             return
         together = self.wrong[before:]
         del self.wrong[before:]
@@ -224,13 +227,6 @@ def serves(mechanism: Mechanism, probe: Probe) -> bool:
     except (InputError, LookupError, TypeError, ValueError, AttributeError):  # the mechanism takes other answers
         return False
     return True
-
-
-def _adds_noise(mechanism: Mechanism, probe: Probe) -> bool:
-    """Tell whether a mechanism puts out a number for each number of a probe's answer."""
-    calibration = probe.calibrate(mechanism)
-    assert calibration is not None  # `serves` has checked that
-    return puts_out_numbers(mechanism, probe.answer(noise_size(mechanism, calibration)), calibration)
 
 
 def _sharpen(mechanism: Mechanism, probe: Probe) -> Probe:
