@@ -24,7 +24,7 @@ from dpframework.verify.miners.transcript import DerivationEvent, PartitionEvent
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.queries.other_process import is_foreign
 from dpframework.verify.queries.row_climb import answer_among, climb_rows
-from dpframework.verify.tables.neighbours import Rows, Universe
+from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_table_handles import RowsHandle
 
 MOST_ALIKE = 24  # the most queries of a plugin with equal facts that are traced
@@ -129,13 +129,8 @@ def with_climbed_rows(subject: Subject) -> Subject:
         return subject
     found, least = [], max((subject.schema.rows or 0) - 1, 0)
     for asked in itertools.islice(trace_queries(subject), MOST_CLIMBED):
-        answer = functools.partial(_answer_among, asked)
-        climbed = climb_rows(universe, answer, least)
+        climbed = climb_rows(universe, functools.partial(answer_among, asked.query, asked.derived, asked.inputs), least)
         found += [] if climbed is None else [climbed]
     places = np.concatenate([*found, universe.places], axis=1)
     kept = np.sort(np.unique(places, axis=1, return_index=True)[1])  # so that the climbed rows come first
     return attrs.evolve(subject, given_universe=universe.among(places[:, kept]))
-
-
-def _answer_among(asked: QueryCall, universe: Universe, rows: Rows) -> Any:
-    return answer_among(asked.query, universe, rows, asked.derived, asked.inputs)

@@ -198,17 +198,17 @@ def shrink_tables(
     return drop_labels(one), drop_labels(other)
 
 
-def last_before(stops: Callable[[int], bool], most: int) -> int:
+def last_before(stops: Callable[[int], bool], most: int, least: int = 0) -> int:
     """Return a size at which `stops` is false, although it is true at the next size.
 
-    The size is found by bisection. `stops` must be false at 0 and true at `most`.
+    The size is found by bisection. `stops` must be false at `least` and true at `most`.
 
     Examples
     --------
     >>> last_before(lambda size: size >= 17, 70_000)
     16
     """
-    low, high = 0, most
+    low, high = least, most
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if stops(middle) else (middle, high)

@@ -16,6 +16,7 @@ import numpy as np
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.queries import PiecewiseScores
+from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.tables.neighbours import Change, Pair, Universe
 
 MANY = 70_000  # the most rows that two neighbours share, unless the schema's public number of rows is larger
@@ -110,10 +111,7 @@ def irregular_sizes(answer: Callable[[int], Any], most: int) -> list[int]:
             np.allclose(found, start + size * (step - start), rtol=ROUNDING, atol=ROUNDING)
         )
 
-    low, high = REGULAR // 2, most
-    if start.shape != step.shape or not regular(low) or regular(high):
+    first_size = REGULAR // 2
+    if start.shape != step.shape or not regular(first_size) or regular(most):
         return []
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if regular(middle) else (low, middle)
-    return [low]
+    return [last_before(lambda size: not regular(size), most, first_size)]

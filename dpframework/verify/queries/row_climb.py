@@ -64,12 +64,40 @@ def climb_rows(universe: Universe, answer: Answer, least: int) -> NDArray[np.int
     `Universe.places`). It is None if the query fails on some row.
     """
     assert universe.places is not None
-    base, starts = universe.places[:, :1], universe.places
+    assert universe.sizes is not None
+    base, starts, sizes, shared = universe.places[:, :1], universe.places, universe.sizes, bytes(least)
+
+    def changes_of(rows: NDArray[np.int64], direction: str) -> NDArray[np.float64]:
+        """Return how far adding each row changes the answer in a direction, on a table of the fewest rows allowed."""
+        among = universe.among(np.concatenate([base, rows], axis=1))
+        before = answer(among, shared)
+        return np.array(
+            [measure(before, answer(among, shared + bytes((k,))))[direction] for k in range(1, among.kinds)]
+        )
+
+    def best_of(rows: NDArray[np.int64], direction: str) -> tuple[float, NDArray[np.int64]]:
+        changes = changes_of(rows, direction)
+        k = int(np.argmax(changes))
+        return float(changes[k]), rows[:, k]
+
+    def climb(direction: str) -> NDArray[np.int64]:
+        """Return a row that changes the answer as far as possible in a direction, beginning at the best start."""
+        reached, best = best_of(starts, direction)
+        for _ in range(ROUNDS):
+            tried = _beside(best, sizes)
+            changes = changes_of(tried, direction)
+            together = _best_of_each(best, tried, changes, reached)
+            gained, row = best_of(np.column_stack([tried[:, int(np.argmax(changes))], together]), direction)
+            if gained <= reached * BETTER:
+                break
+            reached, best = gained, row
+        return best
+
     try:
-        climbed = [_climb(universe, base, starts, direction, answer, least) for direction in DIRECTIONS]
+        climbed = [climb(direction) for direction in DIRECTIONS]
         # The climb towards any change may end where the answer rises, although it falls further elsewhere, or the
         # reverse.
-        _, climbed[0] = _best(universe, base, np.stack(climbed, axis=1), DIRECTIONS[0], answer, least)
+        _, climbed[0] = best_of(np.stack(climbed, axis=1), DIRECTIONS[0])
     except Exception:  # the query fails on some row, which a search reports when it meets that row
         return None
     return np.stack(climbed, axis=1)
@@ -77,10 +105,11 @@ def climb_rows(universe: Universe, answer: Answer, least: int) -> NDArray[np.int
 
 def answer_among(
     query: Query,
-    universe: Universe,
-    rows: Rows,
     derived: tuple[tuple[Attribute, Cases], ...],
     inputs: Mapping[str, Any],
+    universe: Universe,
+    rows: Rows,
+    *,
     together: int = 1,
 ) -> Any:
     """Return the coordinates of a query's answer on a table of given kinds of rows."""
@@ -88,42 +117,6 @@ def answer_among(
     held = engine.hold(rows)
     answer = answer_of(query, engine, RowsHandle(rows, derived, 0, held.units, held.places), inputs)
     return answer if isinstance(answer, PiecewiseScores) else query.coordinates(answer)
-
-
-def _climb(
-    universe: Universe, base: NDArray[np.int64], starts: NDArray[np.int64], direction: str, answer: Answer, least: int
-) -> NDArray[np.int64]:
-    """Return a row that changes an answer as far as possible in a direction, climbing from the best of `starts`."""
-    assert universe.sizes is not None
-    reached, best = _best(universe, base, starts, direction, answer, least)
-    for _ in range(ROUNDS):
-        tried = _beside(best, universe.sizes)
-        changes = _changes(universe, base, tried, direction, answer, least)
-        together = _best_of_each(best, tried, changes, reached)
-        two = np.column_stack([tried[:, int(np.argmax(changes))], together])
-        gained, row = _best(universe, base, two, direction, answer, least)
-        if gained <= reached * BETTER:
-            break
-        reached, best = gained, row
-    return best
-
-
-def _best(
-    universe: Universe, base: NDArray[np.int64], rows: NDArray[np.int64], direction: str, answer: Answer, least: int
-) -> tuple[float, NDArray[np.int64]]:
-    changes = _changes(universe, base, rows, direction, answer, least)
-    k = int(np.argmax(changes))
-    return float(changes[k]), rows[:, k]
-
-
-def _changes(
-    universe: Universe, base: NDArray[np.int64], rows: NDArray[np.int64], direction: str, answer: Answer, least: int
-) -> NDArray[np.float64]:
-    """Return how far adding each row changes an answer in a direction, on a table of the fewest rows allowed."""
-    among = universe.among(np.concatenate([base, rows], axis=1))
-    shared = bytes(least)
-    before = answer(among, shared)
-    return np.array([measure(before, answer(among, shared + bytes((k,))))[direction] for k in range(1, among.kinds)])
 
 
 def _beside(row: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:

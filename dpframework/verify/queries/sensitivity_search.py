@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -212,22 +213,20 @@ class _SensitivitySearch:
 
     def answer(self, universe: Universe, rows: Rows) -> Any:
         """Return the coordinates of the answer on a table of given kinds of rows."""
-        return answer_among(self.query, universe, rows, self.derived, self.inputs, self.engine.together)
+        return answer_among(self.query, self.derived, self.inputs, universe, rows, together=self.engine.together)
 
     def _one_row(self) -> Iterator[Pair]:
         """Yield the smallest pairs of tables: all, or those whose rows, added alone, change the answer most."""
         shared = self._resize(b"")
         if len(self.changes) <= max(self.pairs, MOST_KINDS):
             return (Pair(shared, *change) for change in self.changes)
-        first, units = self.changes, {unit for change in self.changes for unit in change}
-        try:
+        first = self.changes
+        with contextlib.suppress(Exception):  # `_ratio` reports the failure when it measures the pair
             start = self._coordinates(self._answer(shared))
-            alone = dict.fromkeys(units, 0.0)
-            for unit in itertools.takewhile(lambda _: not self.patience.over, units):
+            alone = dict.fromkeys((unit for change in first for unit in change), 0.0)
+            for unit in itertools.takewhile(lambda _: not self.patience.over, alone):
                 alone[unit] = measure(start, self._coordinates(self._answer(shared + unit)))["l1"]
             first = sorted(first, key=lambda change: sum(map(alone.__getitem__, change)), reverse=True)
-        except Exception:  # `_ratio` reports the failure when it measures the pair
-            return (Pair(shared, *change) for change in first[: max(self.pairs, MOST_KINDS)])
         return (Pair(shared, *change) for change in first[: max(self.pairs, MOST_KINDS)])
 
     def _cut_into_blocks(self) -> None:
