@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
@@ -14,7 +15,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Example
 from dpframework.verify.accountants.accountant_total_check import AccountantReport, check_accountant
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.distinguisher import DistinguishingEvent, distinguish
+from dpframework.verify.miners.distinguisher import distinguish
 from dpframework.verify.miners.replay_audit import audit
 from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.transcript import record
@@ -149,8 +150,10 @@ class _ExampleChecks:
         told_apart = None
         if self._runs and report.worst_pair is not None:
             self._tell(f"telling tables apart, {where}")
-            told_apart = _tell_apart(subject, report.worst_pair.tables, report.delta, self._runs, patience.part(1 / 2))
-            if told_apart is None:
+            one, other = (functools.partial(_outputs, subject, rows) for rows in report.worst_pair.tables)
+            if patience.part(1 / 2).allows(2 * self._runs, lambda: one(0)):
+                told_apart = distinguish(one, other, runs=self._runs, delta=report.delta)
+            else:
                 self._left_out.append(f"telling tables apart by runs of {where}, which take too long")
         self._audits.append(ExampleAudit(name, subject.relation, report, told_apart, example.loose))
 
@@ -166,15 +169,6 @@ class _ExampleChecks:
         )
 
 
-def _tell_apart(
-    subject: Subject, tables: tuple[Rows, Rows], delta: float, runs: int, patience: Patience
-) -> DistinguishingEvent | None:
-    """Try to tell two tables apart by many runs of a miner on each, or return None if there is no time."""
-
-    def run_on(rows: Rows) -> Callable[[int], Any]:
-        return lambda seed: [made.output for made in record(subject, rows, seed).releases]
-
-    one, other = tables
-    if not patience.allows(2 * runs, lambda: run_on(one)(0)):
-        return None
-    return distinguish(run_on(one), run_on(other), runs=runs, delta=delta)
+def _outputs(subject: Subject, rows: Rows, seed: int) -> list[Any]:
+    """Return the outputs of all releases of a run."""
+    return [made.output for made in record(subject, rows, seed).releases]

@@ -21,7 +21,6 @@ from dpframework.verify.miners.table_search import WorstPair
 from dpframework.verify.miners.worst_transcript_search import (
     _beyond,
     _cross,
-    _is_number,
     _positions,
     composite,
     worst_transcript,
@@ -80,7 +79,7 @@ def test_positions_and_kinds_of_outputs_that_are_tried() -> None:
         ("a", False),
         ([1], False),
     ):
-        assert _is_number(answer) is is_one
+        assert isinstance(answer, worst_transcript_search.NUMBERS) is is_one
     scores = [PiecewiseScores(np.array(breaks), np.zeros(len(breaks) - 1)) for breaks in ([0.0, 4], [0.0, 2, 4])]
     mechanism: Any = SimpleNamespace(selects=True)
     assert [*worst_transcript_search.outputs(mechanism, mechanism, *scores, rng)] == [1, 3]

@@ -13,7 +13,6 @@ from typing import Any, final
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 
@@ -93,7 +92,6 @@ def distinguish(
     half = runs // 2
     outputs = [[features(run(seed + 2 * k + side)) for k in range(2 * half)] for side, run in enumerate((one, other))]
     names = sorted({name for side in outputs for output in side for name in output})
-    best = DistinguishingEvent(0.0, delta, "", 0, 0, half, 1 - FALSE_ALARM)
     chosen: tuple[float, _Event, int] | None = None
     for event in _events(outputs[0][:half] + outputs[1][:half], names):
         counts = [sum(map(event.occurs_in, side[:half])) for side in outputs]
@@ -102,7 +100,7 @@ def distinguish(
             if chosen is None or promise > chosen[0]:
                 chosen = promise, event, k
     if chosen is None:
-        return best
+        return DistinguishingEvent(0.0, delta, "", 0, 0, half, 1 - FALSE_ALARM)
     _, event, k = chosen
     counts = [sum(map(event.occurs_in, side[half:])) for side in outputs]
     epsilon = _bound(counts[k], counts[1 - k], half, delta, FALSE_ALARM)
@@ -172,13 +170,12 @@ def features(output: Any, name: str = "") -> dict[str, Any]:
     if isinstance(output, int | float | np.generic):
         return {**found, name: float(output)}
     if isinstance(output, np.ndarray):
-        flat: NDArray[Any] = output.ravel()
         found[f"{name}.shape"] = str(output.shape)
-        return found | {k: v for j, part in enumerate(flat) for k, v in features(part, f"{name}.{j}").items()}
-    if isinstance(output, Mapping):
-        return found | {k: v for key, part in output.items() for k, v in features(part, f"{name}.{key}").items()}
-    if isinstance(output, list | tuple):
-        return found | {k: v for j, part in enumerate(output) for k, v in features(part, f"{name}.{j}").items()}
+        output = list(output.ravel())
+    if isinstance(output, Mapping | list | tuple):
+        for key, part in output.items() if isinstance(output, Mapping) else enumerate(output):
+            found |= features(part, f"{name}.{key}")
+        return found
     if hasattr(output, "to_dict"):
         return found | features(output.to_dict(), name or ".")
     return {**found, name or ".": str(output)}

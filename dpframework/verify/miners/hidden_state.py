@@ -143,7 +143,13 @@ class HiddenState:
             case random.Random():
                 return [("", pickle.dumps(value.getstate()))]
         if _is_cache(value):
-            return [("", part) for referent in gc.get_referents(value) for part in _in_cache(referent)]
+            parts: list[Any] = []
+            for referent in gc.get_referents(value):
+                if isinstance(referent, dict):
+                    parts += [part for pair in list(referent.items()) for part in pair]
+                elif not isinstance(referent, type):
+                    parts.append(referent)
+            return [("", part) for part in parts]
         # An object's slots and attributes, or its state as pickle sees it.
         package = type(value).__module__.partition(".")[0]
         if package in OPAQUE:
@@ -215,12 +221,6 @@ def is_cache(place: str) -> bool:
 
 def _is_cache(value: Any) -> bool:
     return hasattr(value, "cache_clear") and hasattr(value, "__qualname__")
-
-
-def _in_cache(referent: Any) -> Iterable[Any]:
-    if isinstance(referent, dict):
-        return [part for pair in list(referent.items()) for part in pair]
-    return () if isinstance(referent, type) else (referent,)
 
 
 def _modules_of(kinds: Iterable[type[Any]], packages: set[str]) -> list[types.ModuleType]:

@@ -75,6 +75,8 @@ class Behaviour:
     def __init__(self, subject: Subject, rng: np.random.Generator, patience: Patience) -> None:
         self.subject, self.rng, self.patience = subject, rng, patience
         self.sizes = Sizes.of(subject.schema, subject.relation, subject.most_rows(MOST_ROWS * subject.by.rows))
+        # Whether neighbours, and so all tables that a chain of them connects, have the same number of rows.
+        self._same_size = subject.relation is Relation.REPLACE_ONE or subject.schema.rows is not None
         claim = subject.claim
         self._tolerance = TOLERANCE * (1 + float(claim or 0))
         self.allowed = math.inf if claim is None else float(claim) + self._tolerance
@@ -204,14 +206,13 @@ class Behaviour:
         the run does the same. The second check is left out under replace-one, and if the number of rows is public,
         since no chain of neighbours then leads from the small recorded table to a larger one.
         """
-        alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
         first = int(self.rng.integers(self.subject.universe.kinds))
         for kind in dict.fromkeys((first, *telling_kinds(self.subject.universe))):
             if self.patience.over:
                 return
             row = bytes((kind,))
             there = self._replay(transcript, row * most)
-            if there.divergence is None or (not there.refused and (alike or kind != first)):
+            if there.divergence is None or (not there.refused and (self._same_size or kind != first)):
                 continue
 
             def stops(size: int, row: bytes = row, refused: bool = there.refused) -> bool:
@@ -282,20 +283,18 @@ class Behaviour:
 
         Under replace-one, or if the number of rows is public, they have as many rows as the given table.
         """
-        alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
         for k in range(most):
             far = self.table(SMALL if k % 2 else MOST_ROWS)
-            if alike:
+            if self._same_size:
                 far = (far + self.table(MOST_ROWS) + bytes(len(table)))[: len(table)]
-            yield b"" if k == 0 and not alike else far
+            yield b"" if k == 0 and not self._same_size else far
 
     def _unlike(self, table: Rows, k: int) -> Rows:
         """Return table number `k` of a fixed series of tables that are unlike a given table.
 
         Under replace-one, or if the number of rows is public, it has as many rows as the given table.
         """
-        alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
-        size = len(table) if alike else min(self.sizes.most, k * (len(table) + 1))
+        size = len(table) if self._same_size else min(self.sizes.most, k * (len(table) + 1))
         return bytes((k + j * (k + 1)) % self.subject.universe.kinds for j in range(size))
 
     def _walk(self, table: Rows, far: Rows, transcript: Transcript) -> None:

@@ -82,7 +82,8 @@ class _WorstGate(WatchedGate):
             return loss if loss <= most else -math.inf
 
         tried = [(lose(output), output) for output in outputs(mechanism, calibration, answer, other, self.rng)]
-        if composite(tried[-1][1]) and not _is_number(answer):
+        # An answer that is no number is of a type for one mechanism only, and so are its outputs, such as trees.
+        if composite(tried[-1][1]) and not isinstance(answer, NUMBERS):
             tried += _cross(tried, lose, self.rng)
         losses = np.array([loss for loss, _ in tried])
         most = losses.max()
@@ -179,11 +180,6 @@ def _cross(
         found.append((lost(child), child))
         best = max(best, found[-1], key=lambda one: one[0])
     return found
-
-
-def _is_number(answer: Any) -> bool:
-    """Tell whether an answer is a number or an array of numbers, and not of a type for one mechanism only."""
-    return isinstance(answer, NUMBERS)
 
 
 def _positions(one: Any, other: Any, rng: np.random.Generator) -> Sequence[int]:

@@ -158,10 +158,12 @@ class _RowChecks(DerivationFindings):
                     self.check_change(relation, self._schema[column.name], found, made)
 
     def _compare(self, rows: NDArray[np.intp], found: Columns | None) -> None:
-        for column in self._schema.derive if found is not None else ():
+        if found is None:
+            return
+        for column in self._schema.derive:
             for place, kind in enumerate(rows.tolist()):
                 alone = self._alone[kind]
-                if alone is not None and not same_cells(alone[column.name], 0, (found or {})[column.name], place):
+                if alone is not None and not same_cells(alone[column.name], 0, found[column.name], place):
                     says = f"'{column.name}' of a row changes when {len(rows) - 1} other rows stand beside it"
                     self.add("row", column.name, f"{says}: it must follow from its own row alone")
                     break
