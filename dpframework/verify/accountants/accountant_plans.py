@@ -17,7 +17,6 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Mecha
 from dpframework.plan.nodes import (
     FromRelease,
     Node,
-    Parallel,
     Step,
     either,
     parallel,
@@ -28,7 +27,7 @@ from dpframework.plan.nodes import (
     step,
 )
 from dpframework.plan.plan import Budget, Plan, PublicFacts
-from dpframework.plan.spend_block_node import Spend, kind, spend
+from dpframework.plan.spend_block_node import kind, spend
 from dpframework.queries import Count, Histogram, Query, Sensitivity
 from dpframework.tables.blocks import Block
 from dpframework.verify.accountants.exact_loss_oracle import SCHEMA
@@ -132,10 +131,6 @@ def _histogram(name: str, mechanism: Mechanism, attribute: Any = C) -> Step:
     return step(name, Histogram(attribute), mechanism)
 
 
-def _parts(node: Node, by: Any, *, name: str | None = None) -> Parallel:
-    return parallel(node, by=by, name=name)
-
-
 @functools.cache
 def cases() -> tuple[Case, ...]:
     """Return all plans, the simplest first."""
@@ -192,11 +187,11 @@ def _of_rules() -> tuple[Case, ...]:
 
 def _of_parts() -> tuple[Case, ...]:
     half, one = DiscreteLaplace("0.5"), DiscreteLaplace(1)
-    deep = sequential(_count("n", "0.5"), _parts(_count("m"), C))
+    deep = sequential(_count("n", "0.5"), parallel(_count("m"), by=C))
     return (
-        Case("parallel", "a count in each part", _parts(_count("n"), C)),
-        Case("parallel", "a histogram in each part", _parts(_histogram("h", one), A)),
-        Case("parallel", "Gaussian noise in each part", _parts(_histogram("h", Gaussian("0.125")), A)),
+        Case("parallel", "a count in each part", parallel(_count("n"), by=C)),
+        Case("parallel", "a histogram in each part", parallel(_histogram("h", one), by=A)),
+        Case("parallel", "Gaussian noise in each part", parallel(_histogram("h", Gaussian("0.125")), by=A)),
         Case(
             "parallel",
             "a cheap part and an expensive one",
@@ -211,26 +206,28 @@ def _of_parts() -> tuple[Case, ...]:
             parallel(_count("n", "0.25"), _count("m", "0.5"), _count("k"), by=C),
         ),
         Case(
-            "parallel", "one part, of the rows that a description holds for", _parts(_count("n"), [Equals("a", "true")])
+            "parallel",
+            "one part, of the rows that a description holds for",
+            parallel(_count("n"), by=[Equals("a", "true")]),
         ),
-        Case("parallel", "parts of parts", _parts(deep, A)),
-        Case("parallel", "parts, twice", repeat(2, _parts(_count("n", "0.5"), A))),
+        Case("parallel", "parts of parts", parallel(deep, by=A)),
+        Case("parallel", "parts, twice", repeat(2, parallel(_count("n", "0.5"), by=A))),
         Case(
             "overlap",
             "a partition, and another of the same rows",
-            sequential(_parts(_count("n"), A, name="one"), _parts(_count("m"), C, name="two")),
+            sequential(parallel(_count("n"), by=A, name="one"), parallel(_count("m"), by=C, name="two")),
         ),
         Case(
             "overlap",
             "all rows, and then their parts",
-            sequential(_histogram("h", one), _parts(_histogram("k", one, A), C)),
+            sequential(_histogram("h", one), parallel(_histogram("k", one, A), by=C)),
         ),
         Case(
             "overlap",
             "a tree: a selection, and then a leaf or the parts that were selected",
             sequential(
                 _histogram("split", PermuteAndFlip("0.5")),
-                either(_histogram("leaf", half), _parts(_histogram("leaves", one), FromRelease("split"))),
+                either(_histogram("leaf", half), parallel(_histogram("leaves", one), by=FromRelease("split"))),
             ),
         ),
     )
@@ -250,7 +247,7 @@ def _of_samples() -> tuple[Case, ...]:
             sequential(sample("0.3", _count("n"), name="one"), sample("0.6", _count("m"), name="two")),
         ),
         Case("sample", "a sample of a sample", sample("0.5", sample("0.4", _count("n")))),
-        Case("sample", "parts of a sample", sample("0.3", _parts(_count("n"), A))),
+        Case("sample", "parts of a sample", sample("0.3", parallel(_count("n"), by=A))),
         Case(
             "replaced sample",
             "a number that shows whether a row is in the sample",
@@ -266,7 +263,7 @@ def _of_exact_delta() -> tuple[Case, ...]:
         Case(
             "exact delta", "the same beside Gaussian noise", sequential(selected, step("g", Count(), Gaussian("0.125")))
         ),
-        Case("exact delta", "the same in each part", _parts(selected, C)),
+        Case("exact delta", "the same in each part", parallel(selected, by=C)),
         Case("exact delta", "the same on a sample", sample("0.3", selected)),
         Case("exact delta", "the same for people", selected, PERSON),
     )
@@ -279,26 +276,23 @@ def _of_units() -> tuple[Case, ...]:
         Case("unit", "a histogram", ill, PERSON),
         Case("unit", "two histograms", sequential(ill, _histogram("k", DiscreteLaplace("0.5"))), PERSON),
         Case("unit", "Gaussian noise", gaussian, PERSON),
-        Case("unit in parts", "a count in each part", _parts(_count("n"), C), PERSON),
+        Case("unit in parts", "a count in each part", parallel(_count("n"), by=C), PERSON),
         Case("unit in parts", "a cheap part and an expensive one", unequal, PERSON),
         Case("unit", "a count, for families of four", _count("n", "0.5"), FAMILY),
-        Case("unit in parts", "a count in each part, for families of four", _parts(_count("n", "0.5"), C), FAMILY),
+        Case("unit in parts", "a count in each part, for families of four", parallel(_count("n", "0.5"), by=C), FAMILY),
         Case("unit in a sample", "a count of a sample of people", sample("0.3", _count("n")), PERSON),
         Case("unit in a sample", "a count of a sample of rows", sample("0.3", _count("n")), ASSERTED),
     )
 
 
-def _block(name: str, kinds: type[Mechanism] = DiscreteLaplace, **caps: Any) -> Spend:
-    return spend(name, kind("h", Histogram(C), kinds), **caps)
-
-
 def _of_blocks() -> tuple[Case, ...]:
     whole, half = _histogram("h", DiscreteLaplace(1)), _histogram("h", DiscreteLaplace("0.5"))
-    one, gaussian = _block("b", epsilon=1), _block("b", Gaussian, rho="0.125")
+    histogram = kind("h", Histogram(C), DiscreteLaplace)
+    one, gaussian = spend("b", histogram, epsilon=1), spend("b", kind("h", Histogram(C), Gaussian), rho="0.125")
     counts = spend("b", kind("n", Count(), DiscreteLaplace), epsilon=1)
     selects = spend("b", kind("n", Count(), PartitionSelection), epsilon=1, delta="0.02")
     selected = step("n", Count(), PartitionSelection(1, "0.02"))
-    nested = either(one, repeat(2, _block("c", epsilon="0.75")))
+    nested = either(one, repeat(2, spend("c", histogram, epsilon="0.75")))
     twice = repeat(2, _histogram("k", DiscreteLaplace("0.75")))
     return (
         Case("block", "a block, spent on one histogram", one, spent=whole),
@@ -306,8 +300,14 @@ def _of_blocks() -> tuple[Case, ...]:
         Case("block", "a block with Gaussian noise", gaussian, spent=_histogram("h", Gaussian("0.125"))),
         Case("block", "a block with a cap on delta", selects, spent=selected),
         Case("block", "a block for people", one, PERSON, spent=whole),
-        Case("block in a plan", "a block in each part", _parts(one, A), spent=_parts(whole, A)),
+        Case("block in a plan", "a block in each part", parallel(one, by=A), spent=parallel(whole, by=A)),
         Case("block in a plan", "a block, or two others", nested, spent=either(whole, twice)),
         Case("block in a plan", "a block on a sample", sample("0.3", counts), spent=sample("0.3", _count("n"))),
-        Case("block in a plan", "a block in each part, for people", _parts(one, A), PERSON, spent=_parts(whole, A)),
+        Case(
+            "block in a plan",
+            "a block in each part, for people",
+            parallel(one, by=A),
+            PERSON,
+            spent=parallel(whole, by=A),
+        ),
     )
