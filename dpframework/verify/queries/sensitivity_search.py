@@ -27,7 +27,7 @@ from dpframework.verify.queries.other_process import is_foreign
 from dpframework.verify.queries.row_climb import answer_among, find_telling_rows
 from dpframework.verify.queries.sensitivity_report import ROUNDING, MeasuredChange, SensitivityReport
 from dpframework.verify.tables.neighbours import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
-from dpframework.verify.tables.small_table_engines import CountedTables, Halves
+from dpframework.verify.tables.reference_engines import CountedTables, Halves
 from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
 
 MOST_ROWS = 60  # the most rows that two small tables share

@@ -1,6 +1,7 @@
-"""Two engines whose counts must equal those of other engines.
+"""Engines whose counts must equal those of other engines.
 
-One counts the cross tables that queries name. The other counts several blocks at the same time.
+They count the cross tables that queries name, or count several blocks. There is one of each kind for tables as studies
+have them, and one for small made-up tables.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, final
 from dpframework.tables.blocks import Block
 from dpframework.tables.engine_base import Threads, _Blocks
 from dpframework.tables.joint_counts import joint_counts_of
+from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
 
 
 def by_tables(functions: Sequence[Callable[[Block], Any]]) -> list[Callable[[Block], Any]]:
@@ -51,3 +53,22 @@ class Together(_Blocks):
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate the function on all blocks at the same time."""
         return self._threads.map(rows, function)
+
+
+@final
+class Halves(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
+    """An engine that counts two blocks, the first half of the rows and the rest."""
+
+    def map(self, rows: RowsHandle, function: Callable[[Block], Any]) -> list[Any]:
+        """Evaluate the function on both blocks."""
+        block, middle = rows.block(self.universe), len(rows.rows) // 2
+        return [function(block.at(half)) for half in (block.index[:middle], block.index[middle:])]
+
+
+@final
+class CountedTables(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
+    """An engine that counts the cross tables that queries name, as a database does."""
+
+    def counts(self, rows: RowsHandle, functions: Sequence[Callable[[Block], Any]]) -> list[Any]:
+        """Return the counts of each function, computed from cross tables if it names any."""
+        return super().counts(rows, by_tables(functions))
