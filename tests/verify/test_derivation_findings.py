@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 import dpframework as dpf
 from dpframework.tables.encoding import EncodedColumn
-from dpframework.verify.tables.derivation_findings import DerivationFindings
+from dpframework.verify.tables.derivation_check_base import DerivationFindings
 
 ILL = dpf.Boolean("ill")
 CODES = st.lists(st.integers(0, 1), max_size=5)

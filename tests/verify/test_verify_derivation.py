@@ -12,8 +12,8 @@ import dpframework as dpf
 from dpframework.tables.derivation import with_derived
 from dpframework.tables.encoding import EncodedColumn
 from dpframework.verify import verify_examples
+from dpframework.verify.tables.derivation_check_base import DerivationFindings, same_cells, some_rows
 from dpframework.verify.tables.derivation_checks import check_derivation
-from dpframework.verify.tables.row_kinds import histogram_change, outside_of_domain, same_cells, some_rows
 from dpframework.verify.tables.unit_derivation_checks import columns_of_units
 
 SCHEMA = dpf.Schema(
@@ -208,7 +208,9 @@ def column(codes, values=None):
     ],
 )
 def test_one_code_or_value_that_the_attribute_has_not_is_outside(attribute, made, outside):
-    assert outside_of_domain(attribute, made) is outside
+    findings = DerivationFindings()
+    findings.check_domain(attribute, {attribute.name: made})
+    assert list(findings.violations) == [("domain", attribute.name)] * outside
 
 
 @pytest.mark.parametrize(
@@ -217,7 +219,9 @@ def test_one_code_or_value_that_the_attribute_has_not_is_outside(attribute, made
 )
 def test_a_histogram_changes_by_all_its_counts_together(one, other, change):
     """Codes that the attribute has not, count too."""
-    assert histogram_change(dpf.Boolean("ill"), column(one), column(other)) == change
+    findings = DerivationFindings()
+    findings.check_change(dpf.Relation.REPLACE_ONE, dpf.Boolean("ill"), {"ill": column(one)}, {"ill": column(other)})
+    assert findings.changes == {"add-or-remove-one": 0, "replace-one": change}
 
 
 def test_cells_are_the_same_where_codes_and_values_are():

@@ -17,8 +17,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.tables.derivation import with_derived
 from dpframework.tables.unit_accumulators import UnitColumns
-from dpframework.verify.tables.derivation_findings import DerivationFindings
-from dpframework.verify.tables.row_kinds import Columns, RowKinds, same_cells, some_rows
+from dpframework.verify.tables.derivation_check_base import Columns, DerivationFindings, RowKinds, same_cells, some_rows
 
 Aggregating: TypeAlias = Callable[[Schema, Columns, NDArray[np.intp], int], Columns]
 """A function that returns the columns of units.
