@@ -53,8 +53,9 @@ from dpframework.verify.miners.same_behaviour_check import ADVICE
 from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.patience import Patience
+from dpframework.verify.plugin_code import is_foreign
 from dpframework.verify.queries.answer_changes import measure
-from dpframework.verify.queries.other_process import LocalAnswer, differences, is_foreign
+from dpframework.verify.queries.other_process import LocalAnswer, differences
 from dpframework.verify.tables.neighbours import Sizes, Universe
 from dpframework.verify.tables.reference_engines import ByTables, Together
 from dpframework.verify.tables.small_table_handles import SmallTables

@@ -31,8 +31,8 @@ from dpframework.verify.miners.hidden_state import (
     _role,
     _slots,
     is_cache,
-    is_foreign_module,
 )
+from dpframework.verify.plugin_code import is_foreign_module
 
 GLOBAL: list[int] = []
 

@@ -14,8 +14,9 @@ import pytest
 import dpframework as dpf
 from dpframework.run.miner import Example
 from dpframework.verify import QueryConformance, verify_examples
+from dpframework.verify.plugin_code import is_foreign
 from dpframework.verify.queries import other_process
-from dpframework.verify.queries.other_process import LocalAnswer, differences, is_foreign
+from dpframework.verify.queries.other_process import LocalAnswer, differences
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
 CHOSEN: set[int] = set()  # as a miner fills it

@@ -23,6 +23,7 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Count, PiecewiseScores, Query
 from dpframework.verify import file_access_watch
 from dpframework.verify.file_access_watch import watch_files
+from dpframework.verify.plugin_code import is_foreign
 from dpframework.verify.queries import other_process
 from dpframework.verify.queries.other_process import (
     LocalAnswer,
@@ -32,7 +33,6 @@ from dpframework.verify.queries.other_process import (
     _same,
     _show,
     differences,
-    is_foreign,
 )
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])

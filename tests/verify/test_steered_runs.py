@@ -19,7 +19,7 @@ from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.steering import _branches, _first_aims, _paths, _SteeringGate, _trace, _variants, steer
 from dpframework.verify.miners.transcript import PartitionEvent, ReleaseEvent, run_through
 from dpframework.verify.patience import Patience
-from dpframework.verify.queries.code_constants import constants_of
+from dpframework.verify.plugin_code import constants_of
 
 ADD, _ = Relation
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])

@@ -23,10 +23,11 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from dpframework.facts.packages import CORE
 from dpframework.verify.miners.value_comparison import cell_content
+from dpframework.verify.plugin_code import is_foreign_module
 
 ENVIRONMENT, CACHE = "the environment", "the cache of"
-CORE = __name__.partition(".")[0]
 MOST_VISITED = 20_000  # the most objects that are visited from one root, or for one digest
 ATOMS = (type(None), bool, int, float, complex, str, bytes, range, np.generic, np.dtype)
 # The attributes and slots of objects from these packages are looked at, although they are Python's or the core's.
@@ -190,12 +191,6 @@ class HiddenState:
 def _role(thing: Any) -> str:
     kinds = (kind.__name__ for kind in type(thing).__mro__ if kind.__name__ in ("Query", "Mechanism", "Miner"))
     return next(kinds, "object").lower()
-
-
-def is_foreign_module(module: str) -> bool:
-    """Tell whether a module, given by its full name, is a plugin's: neither dpframework's nor Python's own."""
-    package = module.partition(".")[0]
-    return package != CORE and package not in sys.stdlib_module_names
 
 
 def _is_data(name: str) -> bool:

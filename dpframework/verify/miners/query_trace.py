@@ -22,7 +22,7 @@ from dpframework.verify.mechanisms.sampler_check import serves
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.transcript import DerivationEvent, PartitionEvent, ReleaseEvent, SampleEvent, record
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.queries.other_process import is_foreign
+from dpframework.verify.plugin_code import is_foreign
 from dpframework.verify.queries.row_climb import answer_among, climb_rows
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_table_handles import RowsHandle

@@ -27,10 +27,9 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.release_scope import Charge
 from dpframework.verify.mechanisms.output_keys import NUMBERS
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.hidden_state import is_foreign_module
 from dpframework.verify.miners.transcript import Event, ReleaseEvent, Transcript, WatchedGate, run_through
 from dpframework.verify.patience import Patience
-from dpframework.verify.queries.code_constants import constants_of
+from dpframework.verify.plugin_code import constants_of, is_foreign_module
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_table_handles import RowsHandle
 

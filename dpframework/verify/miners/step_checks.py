@@ -28,7 +28,8 @@ from dpframework.verify.miners.query_trace import (
 )
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.patience import Patience
-from dpframework.verify.queries.other_process import LocalAnswer, OtherProcess, differences, is_foreign
+from dpframework.verify.plugin_code import is_foreign
+from dpframework.verify.queries.other_process import LocalAnswer, OtherProcess, differences
 from dpframework.verify.queries.schema_variants import SPENT, related_mechanisms, related_miners, related_schemas
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.queries.sensitivity_search import search_sensitivity, search_smallest_tables

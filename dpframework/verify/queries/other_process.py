@@ -25,7 +25,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import first_line
-from dpframework.facts.packages import distributions, importing_environment
+from dpframework.facts.packages import importing_environment
 from dpframework.facts.schema import Schema
 from dpframework.queries import PiecewiseScores, Query
 from dpframework.queries.exact_answers import answer_of
@@ -33,7 +33,6 @@ from dpframework.verify.queries.answer_changes import measure
 from dpframework.verify.tables.neighbours import Rows, Universe
 from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
 
-CORE = __name__.partition(".")[0]
 CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # the environment variable that keeps a new process from starting another one
 SECONDS = 120  # a process that has not answered after this time is ended
 ROUNDING = 1e-9  # how far two equal answers may differ, as a share of the largest number in the answer (at least of 1)
@@ -167,20 +166,6 @@ def differences(asked: Sequence[LocalAnswer], other: OtherProcess | None = None)
                 "engine do not have it"
             )
     return found
-
-
-def is_foreign(component: object) -> bool:
-    """Tell whether some code of a miner, query or mechanism is a plugin's, and not dpframework's or Python's."""
-    packages = {kind.__module__.partition(".")[0] for kind in type(component).__mro__}
-    return any(
-        package not in (CORE, *sys.stdlib_module_names) and _distribution(package) != _distribution(CORE)
-        for package in packages
-    )
-
-
-@functools.cache
-def _distribution(package: str) -> str:
-    return distributions().get(package, (package, ""))[0]
 
 
 def _answer(query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], inputs: Mapping[str, Any]) -> Any:

@@ -18,8 +18,8 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.queries import PiecewiseScores, Query
 from dpframework.queries.exact_answers import answer_of
+from dpframework.verify.plugin_code import constants_of
 from dpframework.verify.queries.answer_changes import FALL, RISE, measure
-from dpframework.verify.queries.code_constants import constants_of
 from dpframework.verify.tables.neighbours import MOST_KINDS, Rows, Universe
 from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
 

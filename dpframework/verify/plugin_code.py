@@ -1,17 +1,42 @@
-"""Numbers in the code of queries, mechanisms and miners. Searches try these, since special cases begin there."""
+"""Which code is a plugin's, and the numbers in the code of queries, mechanisms and miners.
+
+Searches try these numbers, since special cases begin there.
+"""
 
 from __future__ import annotations
 
+import functools
+import sys
 import types
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
-from dpframework.verify.miners.hidden_state import is_foreign_module
+from dpframework.facts.packages import CORE, distributions
 
 # Larger numbers are left out. At these, the difference of two log-densities in double precision is mostly rounding.
 LARGEST = 10**8
+
+
+def is_foreign_module(module: str) -> bool:
+    """Tell whether a module, given by its full name, is a plugin's: neither dpframework's nor Python's own.
+
+    The project's own plugins count as plugins.
+    """
+    package = module.partition(".")[0]
+    return package != CORE and package not in sys.stdlib_module_names
+
+
+def is_foreign(component: object) -> bool:
+    """Tell whether some code of a miner, query or mechanism is from a plugin that is not the project's own."""
+    packages = [kind.__module__.partition(".")[0] for kind in type(component).__mro__]
+    return any(is_foreign_module(one) and _distribution(one) != _distribution(CORE) for one in packages)
+
+
+@functools.cache
+def _distribution(package: str) -> str:
+    return distributions().get(package, (package, ""))[0]
 
 
 def constants_of(things: Sequence[Any]) -> list[float]:
