@@ -23,9 +23,9 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, Laplace
 from dpframework.queries import CandidateScores, Count, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
 from dpframework.tables.joint_counts import Crosstab, JointCounts
 from dpframework.verify import search_sensitivity
-from dpframework.verify.queries.huge_tables import change_beyond_rounding
 from dpframework.verify.queries.other_process import CHILD
 from dpframework.verify.queries.schema_variants import related_mechanisms, related_miners, related_schemas
+from dpframework.verify.queries.simulated_tables import change_beyond_rounding
 
 TOWNS = dpf.Schema([dpf.Categorical("town", list("ABCDEFGH"))])
 GRADES = dpf.Schema([dpf.Categorical("grade", ["1", "2", "3"])])

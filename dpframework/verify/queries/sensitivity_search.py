@@ -22,10 +22,10 @@ from dpframework.verify.miners.table_search import Search
 from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import is_foreign
 from dpframework.verify.queries.answer_changes import FALL, RISE, SPREAD, answer_problem, change_of, measure
-from dpframework.verify.queries.huge_tables import MOST, change_beyond_rounding, counts_only, pairs_of_copies
 from dpframework.verify.queries.large_tables import MANY, largest_number, pairs_of_many
 from dpframework.verify.queries.row_climb import answer_among, find_telling_rows
 from dpframework.verify.queries.sensitivity_report import ROUNDING, MeasuredChange, SensitivityReport
+from dpframework.verify.queries.simulated_tables import MOST, change_beyond_rounding, counts_only, pairs_of_copies
 from dpframework.verify.tables.neighbours import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
 from dpframework.verify.tables.reference_engines import CountedTables, Halves
 from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
