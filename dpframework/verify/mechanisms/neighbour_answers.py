@@ -205,7 +205,7 @@ def _length(norm: Norm, change: Floats) -> float:
 
 
 def list_outputs(
-    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience | None = None
+    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience
 ) -> tuple[Sequence[Any], Floats | float]:
     """Return outputs on which the densities given two answers are compared, and the logarithms of their sizes.
 
@@ -255,14 +255,14 @@ def _grid(
 
 
 def _draw_outputs(
-    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience | None = None
+    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience
 ) -> list[Any]:
     """Return distinct outputs, drawn with widened noise for either answer in turn."""
     randomness = SeededRandomness(0).handed(mechanism.assumptions)
     wide = with_scale(calibration, Fraction(FLATTENING))
     found: dict[Any, Any] = {}
     for k in range(MOST_DRAWN):
-        if k >= 2 and patience is not None and patience.over:
+        if k >= 2 and patience.over:
             break
         output = mechanism.release((one, other)[k % 2], wide, randomness)
         found.setdefault(output_key(output), output)

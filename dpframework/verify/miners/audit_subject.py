@@ -12,7 +12,7 @@ import attrs
 from dpframework.accountant import BUILT_IN, Accountant, AccountedPlan
 from dpframework.accountant.delta_composition import exact_delta_of
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy_losses import PrivacyLoss, Relation, decimal_text
+from dpframework.facts.privacy_losses import Relation, decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit, UnitChange
 from dpframework.plan.nodes import sequential
@@ -79,6 +79,7 @@ class Subject:
     patience: Patience = attrs.field(factory=Patience)
     unit: PrivacyUnit = ROW
     given_universe: Universe | None = None
+    _charged: dict[Fraction, AccountedPlan] = attrs.field(factory=dict, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         """Take the miner as a study with this unit and relation would run it."""
@@ -126,21 +127,16 @@ class Subject:
     @functools.cached_property
     def claim(self) -> Fraction | None:
         """The epsilon that the plan claims at its `exact_delta`, or None if it has no such claim under the relation."""
-        total = self.total_at(self.exact_delta)
-        return None if total is None else total.epsilon
+        return self.claim_at(self.exact_delta)
 
     @functools.cached_property
     def exact_delta(self) -> Fraction:
         """The delta that the plan's releases themselves have, 0 for most plans."""
         return exact_delta_of(self.plan.root, self.plan).under(self.relation) or Fraction(0)
 
-    def total_at(self, delta: Fraction) -> PrivacyLoss | None:
-        """Return the total that a study with a delta would charge the plan, or None without a claim."""
-        return self._plan_at(delta).smallest_total()
-
     def claim_at(self, delta: Fraction) -> Fraction | None:
-        """Return the smallest epsilon that the plan claims at a delta in any notion of loss, or None."""
-        total = self.total_at(delta)
+        """Return the epsilon that a study with a delta would charge the plan, or None without a claim."""
+        total = self._plan_at(delta).smallest_total()
         return None if total is None else total.epsilon
 
     def accountant_at(self, delta: Fraction) -> type[Accountant[Any]]:
@@ -169,10 +165,6 @@ class Subject:
             else:
                 self._charged[delta] = _TotalledBy(*given, unit=self.unit, accounting=self.accounting)
         return self._charged[delta]
-
-    @functools.cached_property
-    def _charged(self) -> dict[Fraction, AccountedPlan]:
-        return {}
 
     @functools.cached_property
     def delta_needed(self) -> Fraction | None:

@@ -30,7 +30,7 @@ REGULAR = 60  # the largest number of rows of small tables, which are searched e
 ROUNDING = 1e-6  # how far an answer may lie, relative and absolute, from one that grows by the same amount per row
 
 
-def largest_number(schema: Schema, relation: Relation, rows: int = 1, most: int = MANY) -> int:
+def largest_number(schema: Schema, relation: Relation, rows: int, most: int = MANY) -> int:
     """Return how many rows two neighbours may share.
 
     A public number of rows in the schema fixes this number. Otherwise the number is `most`, or less if the schema

@@ -103,8 +103,8 @@ def search_smallest_tables(
     relation: Relation,
     *,
     inputs: Mapping[str, Any],
-    derived: Sequence[tuple[Attribute, Cases]] = (),
-    seconds: float = math.inf,
+    derived: Sequence[tuple[Attribute, Cases]],
+    seconds: float,
 ) -> SensitivityReport:
     """Look for the largest change on the smallest tables only, for a query much like one that was searched already.
 

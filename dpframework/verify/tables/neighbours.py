@@ -53,8 +53,6 @@ class Universe:
     ----------
     schema
         The public facts.
-    seed
-        The seed of the sample.
     rows
         Kinds of rows that are used in place of those of the schema, each with one value for each column.
     numbers
@@ -78,11 +76,7 @@ class Universe:
     places: NDArray[np.int64] | None = None
 
     def __init__(
-        self,
-        schema: Schema,
-        seed: int = 0,
-        rows: Sequence[Mapping[str, Any]] = (),
-        numbers: Sequence[float] = (),
+        self, schema: Schema, *, rows: Sequence[Mapping[str, Any]] = (), numbers: Sequence[float] = ()
     ) -> None:
         self.schema = schema
         self._books = {attribute.name: KeyBook(KEYS) for attribute in schema if isinstance(attribute, Open)}
@@ -94,7 +88,7 @@ class Universe:
             for name, column in table.keys.items():
                 self.codes[schema.index(name)], self._books[name] = column.codes, column.book
             return
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         self._points = [_points(attribute, rng, numbers) for attribute in schema.columns]
         self.sizes = np.array([len(codes) for codes, _ in self._points])
         if not self.sampled:
