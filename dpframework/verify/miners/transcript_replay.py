@@ -354,9 +354,9 @@ def samples_of(held: RowsHandle, rate: Fraction, *, ordered: bool = False) -> li
         ways = math.prod(math.comb(number, k) for (_, number), k in zip(counts, kept, strict=True))
         chance = math.log(ways) + sum(kept) * here + (of_all - sum(kept)) * away
         units = [unit for (unit, _), k in zip(counts, kept, strict=True) for _ in range(k)]
-        rows_kept = b"".join(units)
-        of_rows = held.units is None
+        drawn = b"".join(units)
+        one_each = held.units is None
         found.append(
-            (chance, RowsHandle(rows_kept, held.derived, 0) if of_rows else with_units(rows_kept, units, held.derived))
+            (chance, RowsHandle(drawn, held.derived, 0) if one_each else with_units(drawn, units, held.derived))
         )
     return found

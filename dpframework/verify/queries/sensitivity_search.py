@@ -174,7 +174,9 @@ class _SensitivitySearch:
             self.search.worst(self._ratio, self._one_row())
             self.search.exhaustive(self._ratio, self.pairs // 3)
             found = self._steer(self.pairs // 3)
-            if not self.wrong and not self._tight():
+            # Where every declared change has been reached, a climb is not worth its time.
+            tight = all(largest >= TIGHT * self.declared[norm] for norm, (largest, *_) in self.largest.items())
+            if not self.wrong and not tight:
                 self.search.climb(self._ratio, found, self.pairs // 3)
             self.search.worst(self._ratio, self._many())
             if not self.wrong:
@@ -268,10 +270,6 @@ class _SensitivitySearch:
                         self.wrong.setdefault("copies", what)
         except Exception as error:
             self.wrong.setdefault("fails", f"fails on a table of billions with {type(error).__name__}: {error}")
-
-    def _tight(self) -> bool:
-        """Tell whether every declared change has been reached, so that a climb is not worth its time."""
-        return all(largest >= TIGHT * self.declared[norm] for norm, (largest, _, _) in self.largest.items())
 
     def _many(self) -> Iterator[Pair]:
         """Yield pairs of tables with very many equal rows; none if a fault was found on smaller tables."""

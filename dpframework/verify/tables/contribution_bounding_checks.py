@@ -141,13 +141,10 @@ def check_bounding(
     """
     if unit.id is None:
         raise InputError("only units that a column of ids names can be bounded; give the unit an id")
-    schema, checked = (
-        attrs.evolve(schema, rows=None, max_rows=None),
-        tuple(unit_readers() if readers is None else readers),
-    )
-    universe = Universe(
-        schema if schema.per_unit is None else Schema(schema.in_files.columns, read=schema.in_files.read)
-    )
+    schema = attrs.evolve(schema, rows=None, max_rows=None)
+    checked = tuple(unit_readers() if readers is None else readers)
+    in_files = schema if schema.per_unit is None else Schema(schema.in_files.columns, read=schema.in_files.read)
+    universe = Universe(in_files)
     wrong: list[str] = []
     number, loss = 0, 0.0
     with tempfile.TemporaryDirectory() as folder:
@@ -342,29 +339,22 @@ def unit_readers() -> tuple[UnitReader, ...]:
     import polars as pl
     import pyarrow as pa
 
-    def frame(held: Any, schema: Schema, unit: PrivacyUnit, key: bytes) -> Table:
-        return table_from_frame(held, schema, unit=unit, key=key)
-
-    def file(held: Any, schema: Schema, unit: PrivacyUnit, key: bytes) -> Table:
-        return read_table(held, schema, unit=unit, key=key)
-
-    def columns(held: Any, schema: Schema, unit: PrivacyUnit, key: bytes) -> Table:
-        return table_from_columns(held, schema, unit=unit, key=key)
-
-    def pieces(held: Any, schema: Schema, unit: PrivacyUnit, key: bytes) -> Table:
+    def pieces(held: Any, schema: Schema, *, unit: PrivacyUnit, key: bytes) -> Table:
         return read_in_pieces(TableFiles(held, schema, unit=unit, key=key), PIECES, BUCKETS)
 
-    kinds: list[tuple[str, Callable[[Cells, Path], Any], Any]] = [
-        ("csv", write_csv, file),
-        ("parquet", write_parquet, file),
-        ("several files", _write_several, file),
-        ("in pieces", _write_pieces, pieces),
-        ("polars", lambda cells, _: pl.DataFrame(dict(cells)), frame),
-        ("pandas", _pandas, frame),
-        ("pyarrow", lambda cells, _: pa.table(dict(cells)), frame),
-        ("columns", lambda cells, _: cells, columns),
-    ]
-    return tuple(UnitReader(name, hold, read) for name, hold, read in kinds)
+    def reader(name: str, hold: Callable[[Cells, Path], Any], read: Callable[..., Table]) -> UnitReader:
+        return UnitReader(name, hold, lambda held, schema, unit, key: read(held, schema, unit=unit, key=key))
+
+    return (
+        reader("csv", write_csv, read_table),
+        reader("parquet", write_parquet, read_table),
+        reader("several files", _write_several, read_table),
+        reader("in pieces", _write_pieces, pieces),
+        reader("polars", lambda cells, _: pl.DataFrame(dict(cells)), table_from_frame),
+        reader("pandas", _pandas, table_from_frame),
+        reader("pyarrow", lambda cells, _: pa.table(dict(cells)), table_from_frame),
+        reader("columns", lambda cells, _: cells, table_from_columns),
+    )
 
 
 def _pandas(cells: Cells, path: Path) -> Any:

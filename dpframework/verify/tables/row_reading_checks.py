@@ -275,16 +275,15 @@ def built_in_readers(out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP) -> tu
     file = functools.partial(read_table, out_of_domain=out_of_domain)
     columns = functools.partial(table_from_columns, out_of_domain=out_of_domain)
     may_refuse = OutOfDomain.parse(out_of_domain) is OutOfDomain.ERROR
-    kinds: list[tuple[str, Callable[[Cells, Path], Any], Callable[[Any, Schema], Table]]] = [
-        ("csv", write_csv, file),
-        ("parquet", write_parquet, file),
-        ("parquet of pandas", _parquet_of_pandas, file),
-        ("polars", lambda cells, _: pl.DataFrame(dict(cells)), frame),
-        ("pandas", lambda cells, _: pd.DataFrame(dict(cells)), frame),
-        ("pyarrow", lambda cells, _: pa.table(dict(cells)), frame),
-        ("columns", lambda cells, _: cells, columns),
-    ]
-    return tuple(Reader(name, hold, read, may_refuse) for name, hold, read in kinds)
+    return (
+        Reader("csv", write_csv, file, may_refuse),
+        Reader("parquet", write_parquet, file, may_refuse),
+        Reader("parquet of pandas", _parquet_of_pandas, file, may_refuse),
+        Reader("polars", lambda cells, _: pl.DataFrame(dict(cells)), frame, may_refuse),
+        Reader("pandas", lambda cells, _: pd.DataFrame(dict(cells)), frame, may_refuse),
+        Reader("pyarrow", lambda cells, _: pa.table(dict(cells)), frame, may_refuse),
+        Reader("columns", lambda cells, _: cells, columns, may_refuse),
+    )
 
 
 def write_csv(cells: Cells, path: Path) -> Path:
