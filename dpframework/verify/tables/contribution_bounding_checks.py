@@ -156,9 +156,10 @@ def check_bounding(
                 found = _compare(reader, people, schema, unit, Path(folder), rng, few=few)
                 if found is None:
                     continue
-                tried, loss = tried + 1, max(loss, found.loss)
-                wrong += [f"{reader.name}, {what}: {sentence}" for sentence in found.wrong.values()]
-                if found.wrong:
+                problems, lost = found
+                tried, loss = tried + 1, max(loss, lost)
+                wrong += [f"{reader.name}, {what}: {sentence}" for sentence in problems.values()]
+                if problems:
                     break
             number += tried
     return BoundingReport(number, tuple(wrong), unit, tuple(one.name for one in checked), loss)
@@ -221,14 +222,6 @@ def _spell(people: Sequence[Person], whose: int, rng: np.random.Generator) -> An
 # What one more person changes
 
 
-@attrs.frozen
-class _Found:
-    """The problems with one table, by their kind, and the largest loss."""
-
-    wrong: dict[str, str]
-    loss: float
-
-
 def _compare(
     reader: UnitReader,
     people: _People,
@@ -237,14 +230,14 @@ def _compare(
     folder: Path,
     rng: np.random.Generator,
     few: int | None = None,
-) -> _Found | None:
-    """Read a table with and without each person under several keys. Return None if the reader cannot hold the table.
+) -> tuple[dict[str, str], float] | None:
+    """Read a table with and without each person under several keys.
 
+    Return the problems with the table by their kind, and the largest loss. None if the reader cannot hold the table.
     If `few` is given, only that many people are left out in turn, and only one key is tried.
     """
     keys = [rng.bytes(KEY_BYTES) for _ in range(KEYS if few is None else 1)]
     release = _Release.of(schema, unit)
-
     everyone = sorted(set(people.whose.tolist()))
     try:
         whole_held = reader.hold(people.columns, folder / "whole")
@@ -270,7 +263,7 @@ def _compare(
         loss = max(loss, lost)
         if lost > CLAIM + ROUNDING:
             wrong.setdefault("lost", f"{who} loses {lost:.3g} in a release that claims {CLAIM}, over {len(keys)} keys")
-    return _Found(wrong, loss)
+    return wrong, loss
 
 
 def _units(table: Table) -> int | None:
