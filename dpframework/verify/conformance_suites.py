@@ -29,7 +29,7 @@ from dpframework.facts.errors import DPFrameworkError, RunStopped
 from dpframework.facts.privacy_losses import Relation, exact
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
-from dpframework.queries import PiecewiseScores, Query
+from dpframework.queries import Query
 from dpframework.queries.exact_answers import answer_of, answers_of
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.miner import Example, Miner
@@ -54,7 +54,7 @@ from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import is_foreign
-from dpframework.verify.queries.answer_changes import measure
+from dpframework.verify.queries.answer_changes import coordinates_of, measure
 from dpframework.verify.queries.other_process import LocalAnswer, differences
 from dpframework.verify.tables.neighbours import Sizes, Universe
 from dpframework.verify.tables.reference_engines import ByTables, Together
@@ -340,11 +340,8 @@ def _rows(schema: Schema) -> bytes:
 
 
 def _is_unchanged(query: Query, answer: Any, again: Any) -> bool:
-    if not isinstance(answer, PiecewiseScores):
-        answer, again = query.coordinates(answer), query.coordinates(again)
-        if np.shape(answer) != np.shape(again):
-            return False
-    return measure(answer, again)["linf"] <= 1e-9
+    one, other = coordinates_of(query, answer), coordinates_of(query, again)
+    return np.shape(one) == np.shape(other) and measure(one, other)["linf"] <= 1e-9
 
 
 class MechanismConformance:

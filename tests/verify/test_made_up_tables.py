@@ -136,7 +136,7 @@ def test_a_handle_is_known_by_its_rows_their_units_and_what_was_derived() -> Non
     derived = engine.derive(plain, dpf.Boolean("other"), cases)
     assert derived.key == (NO + YES, 1)
     assert engine.derive(derived, dpf.Boolean("third"), cases).key == (NO + YES, 2)
-    units = with_units(NO + YES + YES, ["a", "bc"])
+    units = with_units(NO + YES + YES, ["a", "bc"], ())
     assert units.key == (NO + YES + YES, (0, 1, 1), (0, 0, 1))
     assert engine.derive(units, dpf.Boolean("other"), cases).key == ((NO + YES + YES, 1), (0, 1, 1), (0, 0, 1))
     assert units.only(np.array([True, False, True])).key == (NO + YES, (0, 1), (0, 1))

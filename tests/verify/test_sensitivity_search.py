@@ -75,7 +75,7 @@ class Parts(_SensitivitySearch):
     """A search, each part of which can be asked by itself."""
 
     def hold(self, rows: bytes) -> Any:
-        return self._hold(rows)
+        return self.engine.hold(rows, self.derived)
 
     def one_row(self) -> list[Pair]:
         return [*self._one_row()]

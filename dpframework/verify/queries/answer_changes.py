@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.queries import Norm, PiecewiseScores, QueryFacts
+from dpframework.queries import Norm, PiecewiseScores, Query, QueryFacts
 
 UNBOUNDED = 1e300  # a change that no noise covers, in place of infinity, which JSON does not have
 SPREAD = "spread"
@@ -37,6 +37,11 @@ def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_row
     if histograms:
         found |= _of_histograms(change, histograms, same_rows)
     return found
+
+
+def coordinates_of(query: Query, answer: Any) -> Any:
+    """Return the numbers in an answer whose change the query's sensitivities bound; piecewise scores as they are."""
+    return answer if isinstance(answer, PiecewiseScores) else query.coordinates(answer)
 
 
 def answer_problem(answer: Any, facts: QueryFacts) -> str | None:

@@ -29,7 +29,7 @@ from dpframework.facts.packages import importing_environment
 from dpframework.facts.schema import Schema
 from dpframework.queries import PiecewiseScores, Query
 from dpframework.queries.exact_answers import answer_of
-from dpframework.verify.queries.answer_changes import measure
+from dpframework.verify.queries.answer_changes import coordinates_of, measure
 from dpframework.verify.tables.neighbours import Rows, Universe
 from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
 
@@ -172,7 +172,7 @@ def _answer(query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], 
     """Return the coordinates of a query's answer, or its failure as text."""
     try:
         answer = answer_of(query, SmallTables(Universe(schema)), RowsHandle(rows, derived, 0), inputs)
-        return answer if isinstance(answer, PiecewiseScores) else np.asarray(query.coordinates(answer))
+        return coordinates_of(query, answer)
     except Exception as error:
         return f"with {type(error).__name__}: {first_line(error)}"
 

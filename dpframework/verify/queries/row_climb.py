@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.logical_descriptions import Cases
-from dpframework.queries import PiecewiseScores, Query
+from dpframework.queries import Query
 from dpframework.queries.exact_answers import answer_of
 from dpframework.verify.plugin_code import constants_of
-from dpframework.verify.queries.answer_changes import FALL, RISE, measure
+from dpframework.verify.queries.answer_changes import FALL, RISE, coordinates_of, measure
 from dpframework.verify.tables.neighbours import MOST_KINDS, Rows, Universe
-from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
+from dpframework.verify.tables.small_table_handles import SmallTables
 
 ROUNDS = 8  # the most rounds of one climb
 DIRECTIONS = ("l1", "l1" + RISE, "l1" + FALL)  # what each climb makes as large as it can (see `measure`)
@@ -114,9 +114,7 @@ def answer_among(
 ) -> Any:
     """Return the coordinates of a query's answer on a table of given kinds of rows."""
     engine = SmallTables(universe, together)
-    held = engine.hold(rows)
-    answer = answer_of(query, engine, RowsHandle(rows, derived, 0, held.units, held.places), inputs)
-    return answer if isinstance(answer, PiecewiseScores) else query.coordinates(answer)
+    return coordinates_of(query, answer_of(query, engine, engine.hold(rows, derived), inputs))
 
 
 def _beside(row: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -21,14 +21,22 @@ from dpframework.queries.exact_answers import answer_of
 from dpframework.verify.miners.table_search import Search
 from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import is_foreign
-from dpframework.verify.queries.answer_changes import FALL, RISE, SPREAD, answer_problem, change_of, measure
+from dpframework.verify.queries.answer_changes import (
+    FALL,
+    RISE,
+    SPREAD,
+    answer_problem,
+    change_of,
+    coordinates_of,
+    measure,
+)
 from dpframework.verify.queries.large_tables import MANY, largest_number, pairs_of_many
 from dpframework.verify.queries.row_climb import answer_among, find_telling_rows
 from dpframework.verify.queries.sensitivity_report import ROUNDING, MeasuredChange, SensitivityReport
 from dpframework.verify.queries.simulated_tables import MOST, change_beyond_rounding, counts_only, pairs_of_copies
 from dpframework.verify.tables.neighbours import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
 from dpframework.verify.tables.reference_engines import CountedTables, Halves
-from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
+from dpframework.verify.tables.small_table_handles import SmallTables
 
 MOST_ROWS = 60  # the most rows that two small tables share
 FEWEST = 60  # the fewest pairs of a search
@@ -224,10 +232,10 @@ class _SensitivitySearch:
             return (Pair(shared, *change) for change in self.changes)
         first = self.changes
         with contextlib.suppress(Exception):  # `_ratio` reports the failure when it measures the pair
-            start = self._coordinates(self._answer(shared))
+            start = self._answer(shared)
             alone = dict.fromkeys((unit for change in first for unit in change), 0.0)
             for unit in itertools.takewhile(lambda _: not self.patience.over, alone):
-                alone[unit] = measure(start, self._coordinates(self._answer(shared + unit)))["l1"]
+                alone[unit] = measure(start, self._answer(shared + unit))["l1"]
             first = sorted(first, key=lambda change: sum(map(alone.__getitem__, change)), reverse=True)
         return (Pair(shared, *change) for change in first[: max(self.pairs, MOST_KINDS)])
 
@@ -241,15 +249,16 @@ class _SensitivitySearch:
             others["tables"] = (CountedTables(self.universe), problem)
         for number in (BLOCKS, self.sizes.most):
             rows = self._resize(bytes(k % self.universe.kinds for k in range(number)))
+            held = self.engine.hold(rows, self.derived)
             for what, (engine, how) in others.items():
-                held = self._hold(rows)
                 try:
-                    whole, cut = (answer_of(self.query, e, held, self.inputs) for e in (self.engine, engine))
-                    change = change_of(*map(self._coordinates, (whole, cut)))
+                    answers = [answer_of(self.query, each, held, self.inputs) for each in (self.engine, engine)]
+                    whole, cut = (coordinates_of(self.query, answer) for answer in answers)
+                    change = change_of(whole, cut)
                 except Exception as error:
                     self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
                     return
-                size = 1 if isinstance(whole, PiecewiseScores) else np.abs(self._coordinates(whole)).max(initial=1.0)
+                size = 1 if isinstance(whole, PiecewiseScores) else np.abs(whole).max(initial=1.0)
                 if np.abs(change).max(initial=0.0) > ROUNDING * float(size):
                     self.wrong.setdefault(what, f"its answer {how}")
 
@@ -278,30 +287,25 @@ class _SensitivitySearch:
 
         def answer(rows: Rows) -> Any:
             try:
-                return self._coordinates(self._answer(rows))
+                return self._answer(rows)
             except Exception:  # `_ratio` reports it when it measures a pair near the size where failures begin
                 return np.empty(0)
 
         return pairs_of_many(self.universe, self.changes, self.most, answer)
 
     def _answer(self, rows: Rows) -> Any:
+        """Return the coordinates of the answer on a table, which are computed once."""
         if rows not in self.answers:
             if len(self.answers) > 10_000:
                 self.answers.clear()
-            self.answers[rows] = answer_of(self.query, self.engine, self._hold(rows), self.inputs)
+            answer = answer_of(self.query, self.engine, self.engine.hold(rows, self.derived), self.inputs)
+            self.answers[rows] = coordinates_of(self.query, answer)
         return self.answers[rows]
-
-    def _hold(self, rows: Rows) -> RowsHandle:
-        held = self.engine.hold(rows)
-        return RowsHandle(rows, self.derived, 0, held.units, held.places)
-
-    def _coordinates(self, answer: Any) -> Any:
-        return answer if isinstance(answer, PiecewiseScores) else self.query.coordinates(answer)
 
     def _ratio(self, one: Rows, other: Rows) -> float:
         """Measure a pair, and return the largest ratio, over all norms, of the answer's change to the declared one."""
         try:
-            before, after = (self._coordinates(self._answer(rows)) for rows in (one, other))
+            before, after = self._answer(one), self._answer(other)
         except Exception as error:
             self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
             return 0.0

@@ -89,7 +89,7 @@ class RowsHandle:
         return self._block
 
 
-def with_units(rows: Rows, units: Sequence[Sized], derived: tuple[tuple[Attribute, Cases], ...] = ()) -> RowsHandle:
+def with_units(rows: Rows, units: Sequence[Sized], derived: tuple[tuple[Attribute, Cases], ...]) -> RowsHandle:
     """Return a handle of rows that are sorted by their units, and within a unit by their places."""
     numbers = tuple(number for number, unit in enumerate(units) for _ in range(len(unit)))
     places = tuple(place for unit in units for place in range(len(unit)))
@@ -118,11 +118,14 @@ class SmallTables(Engine):
         """
         raise InputError("the small-table engine holds tables of its universe only; use hold(rows)")
 
-    def hold(self, rows: Rows) -> RowsHandle:
-        """Return a handle of a whole table. If units have several rows, `units_of` tells the unit of each row."""
+    def hold(self, rows: Rows, derived: tuple[tuple[Attribute, Cases], ...] = ()) -> RowsHandle:
+        """Return a handle of a whole table, with derived attributes.
+
+        If units have several rows, `units_of` tells the unit of each row.
+        """
         if self.together == 1:
-            return RowsHandle(rows, (), 0)
-        return with_units(rows, units_of(rows, self.together))
+            return RowsHandle(rows, derived, 0)
+        return with_units(rows, units_of(rows, self.together), derived)
 
     def map(self, rows: RowsHandle, function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate the function on the rows, which are one block."""
