@@ -20,7 +20,16 @@ from verify.test_verify_strangers import ADD, FLAGS, PEOPLE, Asks, l1
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Laplace
-from dpframework.queries import CandidateScores, Count, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
+from dpframework.queries import (
+    CandidateScores,
+    Count,
+    Histogram,
+    Norm,
+    PiecewiseScores,
+    Query,
+    Sensitivity,
+    histogram_sensitivities,
+)
 from dpframework.tables.joint_counts import Crosstab, JointCounts
 from dpframework.verify import search_sensitivity
 from dpframework.verify.queries.other_process import CHILD
@@ -591,3 +600,29 @@ def test_a_query_that_fails_on_billions_of_rows_only_is_named():
 
     found = search_sensitivity(Narrow(through), FLAGS, ADD, pairs=60)
     assert found.wrong == ("fails on a table of billions with OverflowError: so many",)
+
+
+@attrs.frozen
+class Pieces(Query):
+    """The number of rows with and without a flag, as the scores of two pieces of a public interval."""
+
+    name = "pieces"
+    integer = False
+    answer_length = 1
+    sensitivities = (Sensitivity("linf", 1, fall=0, source="one row changes one count by 1"),)
+    through: Callable[[Any], Any]
+
+    def count(self, block: dpf.Block, **inputs: Any) -> Any:
+        return np.bincount(block.codes("ill"), minlength=2)
+
+    def answer(self, counts: Any, **inputs: Any) -> Any:
+        return PiecewiseScores(np.array([0.0, 1.0, 2.0]), self.through(counts))
+
+
+@pytest.mark.parametrize(
+    ("through", "holds"), [(np.float64, True), (lambda counts: np.float32(counts).astype(np.float64), False)]
+)
+def test_scores_on_an_interval_are_tried_on_billions_of_rows(through, holds):
+    found = search_sensitivity(Pieces(through), dpf.Schema([dpf.Boolean("ill")]), ADD, pairs=60)
+    assert found.passed is holds, found.wrong
+    assert [what.partition(" x ")[0] for what in found.wrong] == ([] if holds else ["on 16,777,217"])

@@ -19,6 +19,7 @@ from dpframework.facts.logical_descriptions import Cases
 from dpframework.queries import Query, QueryFacts
 from dpframework.queries.exact_answers import answer_of
 from dpframework.tables.blocks import Block
+from dpframework.verify.queries.answer_changes import change_of, coordinates_of
 from dpframework.verify.queries.large_tables import irregular_sizes, telling_kinds
 from dpframework.verify.tables.neighbours import Change, Rows, Universe
 from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
@@ -82,7 +83,7 @@ def pairs_of_copies(
 
         def answer(copies: int, unit: Rows = b"", kind: int = kind) -> Any:
             rows = RowsHandle(bytes((kind,)) + unit, derived, 0)
-            return query.coordinates(answer_of(query, Copies(universe, copies), rows, inputs))
+            return coordinates_of(query, answer_of(query, Copies(universe, copies), rows, inputs))
 
         own = next((change for change in changes if change[1] == bytes((kind,)) or change[0] == bytes((kind,))), None)
         if own is None:
@@ -93,10 +94,11 @@ def pairs_of_copies(
                 yield f"{size:,}{row[1:]}", *(answer(size, unit) for unit in own)
 
 
-def change_beyond_rounding(before: NDArray[Any], after: NDArray[Any], facts: QueryFacts) -> NDArray[Any]:
+def change_beyond_rounding(before: Any, after: Any, facts: QueryFacts) -> NDArray[Any]:
     """Return the change between two answers, reduced by the most that rounding in 64 bits may have added to it."""
-    change = np.asarray(after, dtype=np.float64) - np.asarray(before, dtype=np.float64)
+    change = change_of(before, after)
     if facts.integer:
         return change
-    largest = np.abs(np.concatenate([np.ravel(before), np.ravel(after)])).max(initial=0.0)
+    numbers = [np.ravel(getattr(answer, "scores", answer)) for answer in (before, after)]
+    largest = np.abs(np.concatenate(numbers)).max(initial=0.0)
     return np.asarray(np.sign(change) * np.maximum(np.abs(change) - float(facts.rounding) - ROUNDING * largest, 0))
