@@ -11,7 +11,7 @@ import pytest
 
 from dpframework.accountant import PureAccountant, ZCDPAccountant
 from dpframework.facts.privacy_losses import Relation
-from dpframework.verify.accountants.accountant_plans import MISTAKES, cases
+from dpframework.verify.accountants.accountant_plans import CASES, MISTAKES
 from dpframework.verify.accountants.exact_loss_oracle import (
     KINDS,
     SOME_KINDS,
@@ -103,19 +103,19 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
 
 
 def test_the_plans_are_those_that_are_totalled_by_hand() -> None:
-    assert [(case.rule, case.text) for case in cases()] == [case[:2] for case in TOTALS]
-    assert list(dict.fromkeys(case.rule for case in cases() if case.rule in MISTAKES)) == [
+    assert [(case.rule, case.text) for case in CASES] == [case[:2] for case in TOTALS]
+    assert list(dict.fromkeys(case.rule for case in CASES if case.rule in MISTAKES)) == [
         rule for rule in MISTAKES if rule != "move"
     ]
-    assert [case.unit.rows for case in cases()] == [1] * 43 + [2] * 6 + [4] * 2 + [2] * 2 + [1, 1, 1, 1, 2, 1, 1, 1, 2]
-    assert [case.unit.id for case in cases() if case.unit.rows == 2] == ["person"] * 7 + [None] + ["person"] * 2
+    assert [case.unit.rows for case in CASES] == [1] * 43 + [2] * 6 + [4] * 2 + [2] * 2 + [1, 1, 1, 1, 2, 1, 1, 1, 2]
+    assert [case.unit.id for case in CASES if case.unit.rows == 2] == ["person"] * 7 + [None] + ["person"] * 2
 
 
 @pytest.mark.parametrize(
     ("number", "totals"), [*enumerate(TOTALS)], ids=lambda one: one[1] if type(one) is tuple else ""
 )
 def test_totals_are_those_by_hand(number: int, totals: tuple[Any, ...]) -> None:
-    case = cases()[number]
+    case = CASES[number]
     for relation, epsilon, rho in ((ADD, *totals[2:4]), (REPLACE, *totals[4:6])):
         pure = PureAccountant(relation, delta=0).total(case.plan(relation, Fraction(0)))
         zcdp = ZCDPAccountant(relation, delta="0.1").total(case.plan(relation, Fraction(1, 10)))
@@ -161,7 +161,7 @@ def test_neighbours_of_rows_are_beside_no_other_row_or_one_of_each_kind() -> Non
 
 
 def test_the_pairs_of_a_plan_are_of_its_unit() -> None:
-    for case in cases():
+    for case in CASES:
         for relation in Relation:
             plan = case.plan(relation, Fraction(0))
             named = any(len(row) == 3 for pair in pairs_of(plan, few=True) for side in pair for row in side)
@@ -179,7 +179,7 @@ def test_the_pairs_of_a_plan_are_of_its_unit() -> None:
 
 def test_what_a_count_loses_is_that_of_its_noise() -> None:
     """Discrete Laplace noise of epsilon 1/2: ratios of exp(1/2), and the sums over all outputs in closed form."""
-    plan, q = cases()[0].plan(ADD, Fraction(0)), math.exp(-0.5)
+    plan, q = CASES[0].plan(ADD, Fraction(0)), math.exp(-0.5)
     assert largest_ratio(plan) == pytest.approx(0.5, abs=1e-9)
     below = 1 / (1 + q)  # the probability of 0 or less, where the other count is 1
     for epsilon in (0.0, 0.2, 0.5, 0.7):

@@ -18,7 +18,7 @@ from dpframework.plan.nodes import step
 from dpframework.plan.plan import Plan
 from dpframework.queries import Count
 from dpframework.verify.accountants import accountant_total_check as accountants
-from dpframework.verify.accountants.accountant_plans import MISTAKES, Case, cases
+from dpframework.verify.accountants.accountant_plans import CASES as ALL, MISTAKES, Case
 from dpframework.verify.accountants.accountant_total_check import (
     AccountantReport,
     _AccountantCheck,
@@ -29,7 +29,7 @@ from dpframework.verify.accountants.exact_loss_oracle import delta_at, pairs_of,
 
 ADD, REPLACE = Relation
 NONE, TENTH = Fraction(0), Fraction(1, 10)
-CASES = {case.text: case for case in reversed(cases())}  # of one row where units have one of the same text
+CASES = {case.text: case for case in reversed(ALL)}  # of one row where units have one of the same text
 COUNT, GAUSSIAN = CASES["a count"], CASES["a histogram with Gaussian noise"]
 UNCLAIMED = CASES["a step that has a claim under replace-one only, beside a count"]
 
@@ -272,7 +272,7 @@ def test_rules_compose_a_total_at_the_studys_delta() -> None:
 
 def charges(kind: Any, delta: Fraction = NONE, relation: Relation = ADD) -> list[str]:
     check = checked(kind)
-    check._charges(cases(), relation, delta)
+    check._charges(relation, delta)
     return [*check.others.values()]
 
 
@@ -353,7 +353,7 @@ def test_an_accountant_that_cannot_be_pickled_is_tried_as_it_is() -> None:
 def tried(kind: Any, *texts: str, deltas: Any = (0,), relations: Any = (ADD,)) -> AccountantReport:
     """The report on a few of the plans, in their order."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(accountants, "cases", lambda: tuple(CASES[text] for text in texts))
+        patched.setattr(accountants, "CASES", tuple(CASES[text] for text in texts))
         return check_accountant(kind, deltas=deltas, relations=relations)
 
 

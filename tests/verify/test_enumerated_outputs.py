@@ -18,7 +18,7 @@ from dpframework.plan.nodes import FromRelease, Node, Step, either, parallel, po
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.queries import Count, Histogram
 from dpframework.verify.accountants import exact_loss_oracle
-from dpframework.verify.accountants.accountant_plans import _IllAndRows, cases
+from dpframework.verify.accountants.accountant_plans import CASES, _IllAndRows
 from dpframework.verify.accountants.exact_loss_oracle import (
     NodeOnRows,
     Oracle,
@@ -332,14 +332,14 @@ def test_a_number_that_shows_whether_a_row_is_sampled() -> None:
     assert exact_loss_oracle._answer(_IllAndRows(), (ROW, OTHER, THIRD, (1, 0))).tolist() == [82]
     assert exact_loss_oracle._answer(_IllAndRows(), ()).tolist() == [0]
     assert _IllAndRows().answer_length == 1
-    (case,) = [case for case in cases() if case.rule == "replaced sample"]
+    (case,) = [case for case in CASES if case.rule == "replaced sample"]
     assert case.node == sample("0.3", step("r", _IllAndRows(), DiscreteLaplace(1)))
     (only,) = _IllAndRows().sensitivities
     assert (only.add_or_remove_one, only.replace_one) == (None, 1)
 
 
 def test_the_plans_of_cases_are_of_the_schema_and_the_study() -> None:
-    for case in cases():
+    for case in CASES:
         plan = case.plan(REPLACE, Fraction(1, 4))
         assert plan.budget == Budget(1, Fraction(1, 4))
         assert plan.root == sequential(case.node)

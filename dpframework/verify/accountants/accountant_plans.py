@@ -131,183 +131,161 @@ def _histogram(name: str, mechanism: Mechanism, attribute: Any = C) -> Step:
     return step(name, Histogram(attribute), mechanism)
 
 
-@functools.cache
-def cases() -> tuple[Case, ...]:
-    """Return all plans, the simplest first."""
-    return (*_of_rules(), *_of_parts(), *_of_samples(), *_of_exact_delta(), *_of_units(), *_of_blocks())
+_ONE, _TWO = _histogram("h", DiscreteLaplace(1)), _histogram("h", DiscreteLaplace(2))
+_HALF, _GAUSSIAN = _histogram("h", DiscreteLaplace("0.5")), _histogram("g", Gaussian("0.125"))
+_SELECTED = step("n", Count(), PartitionSelection(1, "0.02"))
+_UNEQUAL = parallel(_count("n", "0.5"), sequential(_count("m"), _count("k", "0.5")), by=A)
+_KIND = kind("h", Histogram(C), DiscreteLaplace)
+_BLOCK = spend("b", _KIND, epsilon=1)
 
-
-def _of_rules() -> tuple[Case, ...]:
-    ill, two = _histogram("h", DiscreteLaplace(1)), _histogram("h", DiscreteLaplace(2))
-    gaussian = _histogram("g", Gaussian("0.125"))
-    public = step("r", _IllAndRows(), DiscreteLaplace(1))
-    return (
-        Case("release", "a count", _count("n", "0.5")),
-        Case("release", "a histogram", ill),
-        Case("release", "a selection", _histogram("s", PermuteAndFlip(1))),
-        Case("release", "a histogram with Gaussian noise", gaussian),
-        Case("release", "a count with a large epsilon", _count("n", LARGE)),
-        Case("release", "a count with a small epsilon", _count("n", SMALL)),
-        Case(
-            "no claim",
-            "a step that has a claim under replace-one only, beside a count",
-            sequential(_count("n"), public),
+#: All plans, the simplest first.
+CASES = (
+    # single releases, and rules of composition
+    Case("release", "a count", _count("n", "0.5")),
+    Case("release", "a histogram", _ONE),
+    Case("release", "a selection", _histogram("s", PermuteAndFlip(1))),
+    Case("release", "a histogram with Gaussian noise", _GAUSSIAN),
+    Case("release", "a count with a large epsilon", _count("n", LARGE)),
+    Case("release", "a count with a small epsilon", _count("n", SMALL)),
+    Case(
+        "no claim",
+        "a step that has a claim under replace-one only, beside a count",
+        sequential(_count("n"), step("r", _IllAndRows(), DiscreteLaplace(1))),
+    ),
+    Case(
+        "sequential",
+        "two histograms of epsilon 0.5 and 1",
+        sequential(_histogram("k", DiscreteLaplace("0.5")), _ONE),
+    ),
+    Case("sequential", "two equal histograms", sequential(_ONE, _histogram("k", DiscreteLaplace(1)))),
+    Case("sequential", "two releases with Gaussian noise", sequential(_GAUSSIAN, _histogram("k", Gaussian("0.125")))),
+    Case("repeat", "the same histogram, three times", repeat(3, _HALF)),
+    Case("repeat", "Gaussian noise, twice", repeat(2, _GAUSSIAN)),
+    Case(
+        "sequential",
+        f"{MANY} counts, one after another",
+        sequential(*(_count(f"n{k}", "0.25") for k in range(MANY))),
+    ),
+    Case("repeat", f"the same count, {2 * MANY} times", repeat(2 * MANY, _count("n", "0.125"))),
+    Case("repeat", f"the same count, {VERY_MANY} times", repeat(VERY_MANY, _count("n", "0.5"))),
+    Case("either", "a cheap branch or an expensive one", either(_histogram("k", DiscreteLaplace("0.5")), _TWO)),
+    Case("either", "an expensive branch or a cheap one", either(_TWO, _histogram("k", DiscreteLaplace("0.5")))),
+    Case(
+        "either",
+        "a choice of branches after a selection, with post-processing",
+        sequential(
+            _histogram("s", Exponential("0.5")),
+            either(_histogram("k", DiscreteLaplace("0.5")), _ONE),
+            post("p", ["s"]),
         ),
-        Case(
-            "sequential",
-            "two histograms of epsilon 0.5 and 1",
-            sequential(_histogram("k", DiscreteLaplace("0.5")), ill),
-        ),
-        Case("sequential", "two equal histograms", sequential(ill, _histogram("k", DiscreteLaplace(1)))),
-        Case(
-            "sequential", "two releases with Gaussian noise", sequential(gaussian, _histogram("k", Gaussian("0.125")))
-        ),
-        Case("repeat", "the same histogram, three times", repeat(3, _histogram("h", DiscreteLaplace("0.5")))),
-        Case("repeat", "Gaussian noise, twice", repeat(2, gaussian)),
-        Case(
-            "sequential",
-            f"{MANY} counts, one after another",
-            sequential(*(_count(f"n{k}", "0.25") for k in range(MANY))),
-        ),
-        Case("repeat", f"the same count, {2 * MANY} times", repeat(2 * MANY, _count("n", "0.125"))),
-        Case("repeat", f"the same count, {VERY_MANY} times", repeat(VERY_MANY, _count("n", "0.5"))),
-        Case("either", "a cheap branch or an expensive one", either(_histogram("k", DiscreteLaplace("0.5")), two)),
-        Case("either", "an expensive branch or a cheap one", either(two, _histogram("k", DiscreteLaplace("0.5")))),
-        Case(
-            "either",
-            "a choice of branches after a selection, with post-processing",
-            sequential(
-                _histogram("s", Exponential("0.5")),
-                either(_histogram("k", DiscreteLaplace("0.5")), ill),
-                post("p", ["s"]),
+    ),
+    # parts
+    Case("parallel", "a count in each part", parallel(_count("n"), by=C)),
+    Case("parallel", "a histogram in each part", parallel(_ONE, by=A)),
+    Case("parallel", "Gaussian noise in each part", parallel(_GAUSSIAN, by=A)),
+    Case("parallel", "a cheap part and an expensive one", _UNEQUAL),
+    Case("parallel", "an expensive part and a cheap one", parallel(_ONE, _count("n", "0.25"), by=A)),
+    Case(
+        "parallel",
+        "three parts, each more expensive than the one before",
+        parallel(_count("n", "0.25"), _count("m", "0.5"), _count("k"), by=C),
+    ),
+    Case(
+        "parallel",
+        "one part, of the rows that a description holds for",
+        parallel(_count("n"), by=[Equals("a", "true")]),
+    ),
+    Case("parallel", "parts of parts", parallel(sequential(_count("n", "0.5"), parallel(_count("m"), by=C)), by=A)),
+    Case("parallel", "parts, twice", repeat(2, parallel(_count("n", "0.5"), by=A))),
+    Case(
+        "overlap",
+        "a partition, and another of the same rows",
+        sequential(parallel(_count("n"), by=A, name="one"), parallel(_count("m"), by=C, name="two")),
+    ),
+    Case(
+        "overlap",
+        "all rows, and then their parts",
+        sequential(_ONE, parallel(_histogram("k", DiscreteLaplace(1), A), by=C)),
+    ),
+    Case(
+        "overlap",
+        "a tree: a selection, and then a leaf or the parts that were selected",
+        sequential(
+            _histogram("split", PermuteAndFlip("0.5")),
+            either(
+                _histogram("leaf", DiscreteLaplace("0.5")),
+                parallel(_histogram("leaves", DiscreteLaplace(1)), by=FromRelease("split")),
             ),
         ),
-    )
-
-
-def _of_parts() -> tuple[Case, ...]:
-    half, one = DiscreteLaplace("0.5"), DiscreteLaplace(1)
-    deep = sequential(_count("n", "0.5"), parallel(_count("m"), by=C))
-    return (
-        Case("parallel", "a count in each part", parallel(_count("n"), by=C)),
-        Case("parallel", "a histogram in each part", parallel(_histogram("h", one), by=A)),
-        Case("parallel", "Gaussian noise in each part", parallel(_histogram("h", Gaussian("0.125")), by=A)),
-        Case(
-            "parallel",
-            "a cheap part and an expensive one",
-            parallel(_count("n", "0.5"), sequential(_count("m"), _count("k", "0.5")), by=A),
-        ),
-        Case(
-            "parallel", "an expensive part and a cheap one", parallel(_histogram("h", one), _count("n", "0.25"), by=A)
-        ),
-        Case(
-            "parallel",
-            "three parts, each more expensive than the one before",
-            parallel(_count("n", "0.25"), _count("m", "0.5"), _count("k"), by=C),
-        ),
-        Case(
-            "parallel",
-            "one part, of the rows that a description holds for",
-            parallel(_count("n"), by=[Equals("a", "true")]),
-        ),
-        Case("parallel", "parts of parts", parallel(deep, by=A)),
-        Case("parallel", "parts, twice", repeat(2, parallel(_count("n", "0.5"), by=A))),
-        Case(
-            "overlap",
-            "a partition, and another of the same rows",
-            sequential(parallel(_count("n"), by=A, name="one"), parallel(_count("m"), by=C, name="two")),
-        ),
-        Case(
-            "overlap",
-            "all rows, and then their parts",
-            sequential(_histogram("h", one), parallel(_histogram("k", one, A), by=C)),
-        ),
-        Case(
-            "overlap",
-            "a tree: a selection, and then a leaf or the parts that were selected",
-            sequential(
-                _histogram("split", PermuteAndFlip("0.5")),
-                either(_histogram("leaf", half), parallel(_histogram("leaves", one), by=FromRelease("split"))),
-            ),
-        ),
-    )
-
-
-def _of_samples() -> tuple[Case, ...]:
-    gaussian = step("n", Count(), Gaussian("0.125"))
-    return (
-        Case("sample", "a count of a sample", sample("0.3", _count("n"))),
-        Case("sample", "a count of a small sample", sample("0.01", _count("n", 2))),
-        Case("sample", "a count of a large sample", sample("0.9", _count("n"))),
-        Case("sample", "two counts of one sample", sample("0.3", sequential(_count("n", "0.75"), _count("m")))),
-        Case("sample", "Gaussian noise on a sample", sample("0.3", gaussian)),
-        Case(
-            "sample",
-            "counts of two samples",
-            sequential(sample("0.3", _count("n"), name="one"), sample("0.6", _count("m"), name="two")),
-        ),
-        Case("sample", "a sample of a sample", sample("0.5", sample("0.4", _count("n")))),
-        Case("sample", "parts of a sample", sample("0.3", parallel(_count("n"), by=A))),
-        Case(
-            "replaced sample",
-            "a number that shows whether a row is in the sample",
-            sample("0.3", step("r", _IllAndRows(), DiscreteLaplace(1))),
-        ),
-    )
-
-
-def _of_exact_delta() -> tuple[Case, ...]:
-    selected = step("n", Count(), PartitionSelection(1, "0.02"))
-    return (
-        Case("exact delta", "a count with an exact delta", selected),
-        Case(
-            "exact delta", "the same beside Gaussian noise", sequential(selected, step("g", Count(), Gaussian("0.125")))
-        ),
-        Case("exact delta", "the same in each part", parallel(selected, by=C)),
-        Case("exact delta", "the same on a sample", sample("0.3", selected)),
-        Case("exact delta", "the same for people", selected, PERSON),
-    )
-
-
-def _of_units() -> tuple[Case, ...]:
-    ill, gaussian = _histogram("h", DiscreteLaplace(1)), _histogram("h", Gaussian("0.125"))
-    unequal = parallel(_count("n", "0.5"), sequential(_count("m"), _count("k", "0.5")), by=A)
-    return (
-        Case("unit", "a histogram", ill, PERSON),
-        Case("unit", "two histograms", sequential(ill, _histogram("k", DiscreteLaplace("0.5"))), PERSON),
-        Case("unit", "Gaussian noise", gaussian, PERSON),
-        Case("unit in parts", "a count in each part", parallel(_count("n"), by=C), PERSON),
-        Case("unit in parts", "a cheap part and an expensive one", unequal, PERSON),
-        Case("unit", "a count, for families of four", _count("n", "0.5"), FAMILY),
-        Case("unit in parts", "a count in each part, for families of four", parallel(_count("n", "0.5"), by=C), FAMILY),
-        Case("unit in a sample", "a count of a sample of people", sample("0.3", _count("n")), PERSON),
-        Case("unit in a sample", "a count of a sample of rows", sample("0.3", _count("n")), ASSERTED),
-    )
-
-
-def _of_blocks() -> tuple[Case, ...]:
-    whole, half = _histogram("h", DiscreteLaplace(1)), _histogram("h", DiscreteLaplace("0.5"))
-    histogram = kind("h", Histogram(C), DiscreteLaplace)
-    one, gaussian = spend("b", histogram, epsilon=1), spend("b", kind("h", Histogram(C), Gaussian), rho="0.125")
-    counts = spend("b", kind("n", Count(), DiscreteLaplace), epsilon=1)
-    selects = spend("b", kind("n", Count(), PartitionSelection), epsilon=1, delta="0.02")
-    selected = step("n", Count(), PartitionSelection(1, "0.02"))
-    nested = either(one, repeat(2, spend("c", histogram, epsilon="0.75")))
-    twice = repeat(2, _histogram("k", DiscreteLaplace("0.75")))
-    return (
-        Case("block", "a block, spent on one histogram", one, spent=whole),
-        Case("block", "a block, spent on two histograms", one, spent=repeat(2, half)),
-        Case("block", "a block with Gaussian noise", gaussian, spent=_histogram("h", Gaussian("0.125"))),
-        Case("block", "a block with a cap on delta", selects, spent=selected),
-        Case("block", "a block for people", one, PERSON, spent=whole),
-        Case("block in a plan", "a block in each part", parallel(one, by=A), spent=parallel(whole, by=A)),
-        Case("block in a plan", "a block, or two others", nested, spent=either(whole, twice)),
-        Case("block in a plan", "a block on a sample", sample("0.3", counts), spent=sample("0.3", _count("n"))),
-        Case(
-            "block in a plan",
-            "a block in each part, for people",
-            parallel(one, by=A),
-            PERSON,
-            spent=parallel(whole, by=A),
-        ),
-    )
+    ),
+    # samples
+    Case("sample", "a count of a sample", sample("0.3", _count("n"))),
+    Case("sample", "a count of a small sample", sample("0.01", _count("n", 2))),
+    Case("sample", "a count of a large sample", sample("0.9", _count("n"))),
+    Case("sample", "two counts of one sample", sample("0.3", sequential(_count("n", "0.75"), _count("m")))),
+    Case("sample", "Gaussian noise on a sample", sample("0.3", step("n", Count(), Gaussian("0.125")))),
+    Case(
+        "sample",
+        "counts of two samples",
+        sequential(sample("0.3", _count("n"), name="one"), sample("0.6", _count("m"), name="two")),
+    ),
+    Case("sample", "a sample of a sample", sample("0.5", sample("0.4", _count("n")))),
+    Case("sample", "parts of a sample", sample("0.3", parallel(_count("n"), by=A))),
+    Case(
+        "replaced sample",
+        "a number that shows whether a row is in the sample",
+        sample("0.3", step("r", _IllAndRows(), DiscreteLaplace(1))),
+    ),
+    # releases with a delta of their own
+    Case("exact delta", "a count with an exact delta", _SELECTED),
+    Case("exact delta", "the same beside Gaussian noise", sequential(_SELECTED, step("g", Count(), Gaussian("0.125")))),
+    Case("exact delta", "the same in each part", parallel(_SELECTED, by=C)),
+    Case("exact delta", "the same on a sample", sample("0.3", _SELECTED)),
+    Case("exact delta", "the same for people", _SELECTED, PERSON),
+    # units of several rows
+    Case("unit", "a histogram", _ONE, PERSON),
+    Case("unit", "two histograms", sequential(_ONE, _histogram("k", DiscreteLaplace("0.5"))), PERSON),
+    Case("unit", "Gaussian noise", _GAUSSIAN, PERSON),
+    Case("unit in parts", "a count in each part", parallel(_count("n"), by=C), PERSON),
+    Case("unit in parts", "a cheap part and an expensive one", _UNEQUAL, PERSON),
+    Case("unit", "a count, for families of four", _count("n", "0.5"), FAMILY),
+    Case("unit in parts", "a count in each part, for families of four", parallel(_count("n", "0.5"), by=C), FAMILY),
+    Case("unit in a sample", "a count of a sample of people", sample("0.3", _count("n")), PERSON),
+    Case("unit in a sample", "a count of a sample of rows", sample("0.3", _count("n")), ASSERTED),
+    # blocks of releases that are chosen during a run
+    Case("block", "a block, spent on one histogram", _BLOCK, spent=_ONE),
+    Case("block", "a block, spent on two histograms", _BLOCK, spent=repeat(2, _HALF)),
+    Case(
+        "block",
+        "a block with Gaussian noise",
+        spend("b", kind("h", Histogram(C), Gaussian), rho="0.125"),
+        spent=_GAUSSIAN,
+    ),
+    Case(
+        "block",
+        "a block with a cap on delta",
+        spend("b", kind("n", Count(), PartitionSelection), epsilon=1, delta="0.02"),
+        spent=_SELECTED,
+    ),
+    Case("block", "a block for people", _BLOCK, PERSON, spent=_ONE),
+    Case("block in a plan", "a block in each part", parallel(_BLOCK, by=A), spent=parallel(_ONE, by=A)),
+    Case(
+        "block in a plan",
+        "a block, or two others",
+        either(_BLOCK, repeat(2, spend("c", _KIND, epsilon="0.75"))),
+        spent=either(_ONE, repeat(2, _histogram("k", DiscreteLaplace("0.75")))),
+    ),
+    Case(
+        "block in a plan",
+        "a block on a sample",
+        sample("0.3", spend("b", kind("n", Count(), DiscreteLaplace), epsilon=1)),
+        spent=sample("0.3", _count("n")),
+    ),
+    Case(
+        "block in a plan",
+        "a block in each part, for people",
+        parallel(_BLOCK, by=A),
+        PERSON,
+        spent=parallel(_ONE, by=A),
+    ),
+)

@@ -24,7 +24,7 @@ from dpframework.facts.unit import ROW
 from dpframework.plan.node_kind_table import kind_of
 from dpframework.plan.nodes import Node, sequential
 from dpframework.plan.plan import Plan
-from dpframework.verify.accountants.accountant_plans import MISTAKES, Case, cases
+from dpframework.verify.accountants.accountant_plans import CASES, MISTAKES, Case
 from dpframework.verify.accountants.exact_loss_oracle import RAREST, delta_at, largest_ratio, pairs_of, renyi
 from dpframework.verify.problem_report_base import ProblemReport
 
@@ -105,17 +105,16 @@ class _AccountantCheck:
         self.deltas = list(dict.fromkeys(delta for delta in found if delta is not None))
 
     def report(self) -> AccountantReport:
-        all_cases = cases()
         for delta in self.deltas:
             for relation in self.relations:
-                self._totals(all_cases, relation, delta)
+                self._totals(relation, delta)
                 if not (self.faults or self.others):
-                    self._charges(all_cases, relation, delta)
+                    self._charges(relation, delta)
         if not self.deltas:
             self.others["deltas"] = f"accountant '{self.name}' admits none of the deltas to try"
         elif not self.claimed:
             self.others.setdefault("nothing", f"accountant '{self.name}' has no total of any plan, not even of a count")
-        rules = {case.rule for case in all_cases} - {"no claim", "replaced sample"}
+        rules = {case.rule for case in CASES} - {"no claim", "replaced sample"}
         unclaimed = [rule for rule in MISTAKES if rule in rules - self.claimed]
         return AccountantReport(self.name, self.tried, (*self.others.values(), *self._sentences()), tuple(unclaimed))
 
@@ -132,9 +131,9 @@ class _AccountantCheck:
             self.others.setdefault(what, f"accountant '{self.name}': {what} fails with {type(error).__name__}: {error}")
             return None
 
-    def _totals(self, all_cases: Sequence[Case], relation: Relation, delta: Fraction) -> None:
+    def _totals(self, relation: Relation, delta: Fraction) -> None:
         """Compare the total of each plan with its exact loss, up to the first fault of each rule."""
-        for case in all_cases:
+        for case in CASES:
             rule = case.rule_under(relation)
             if (rule, relation) in self.faults:
                 continue
@@ -224,14 +223,14 @@ class _AccountantCheck:
                 "; under add-or-remove-one it holds: the relation is ignored" if ignored else ""
             )
 
-    def _charges(self, all_cases: Sequence[Case], relation: Relation, delta: Fraction) -> None:
+    def _charges(self, relation: Relation, delta: Fraction) -> None:
         """Note whether an accountant forgets plans that were opened, or opens a plan beyond its budget.
 
         Opening a plan charges its total to the accountant. One plan is opened by the accountant and a second one by a
         copy of it. As copies share their charges, `spent` of the accountant must cover both plans. If the first plan
         uses up the budget, the second must be refused.
         """
-        count, histogram = (case.plan(relation, delta) for case in all_cases[:2])
+        count, histogram = (case.plan(relation, delta) for case in CASES[:2])
         where = f"accountant '{self.name}' under {relation}"
 
         def spend() -> str:
