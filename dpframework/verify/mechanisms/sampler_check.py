@@ -181,11 +181,11 @@ class _SamplerTests:
         self.test(other, to_tell=False, setting=" in another setting")
         if len(self.wrong) == before:
             far = with_larger(probe, FAR_LARGER)
-            calibration = far.calibrate(mechanism)
-            # Only numbers are drawn. Other outputs may have densities that take long to compute for wide noise.
-            if not mechanism.selects and calibration is not None and serves(mechanism, far):
-                answer = far.answer(noise_size(mechanism, calibration))
-                if puts_out_numbers(mechanism, answer, calibration):
+            if not mechanism.selects and serves(mechanism, far):
+                calibration = far.calibrate(mechanism)
+                assert calibration is not None  # `serves` has checked that
+                # Only numbers are drawn. Other outputs may have densities that take long to compute for wide noise.
+                if puts_out_numbers(mechanism, far.answer(noise_size(mechanism, calibration)), calibration):
                     self.test(far, to_tell=False, setting=f", a sensitivity of {FAR_LARGER:,}")
             return
         together = self.wrong[before:]
