@@ -94,7 +94,7 @@ class HiddenState:
                 if isinstance(value, ATOMS) or id(value) in seen:
                     continue
                 seen[id(value)] = value  # the object is kept, so that no other object gets its id
-                name = f"{CACHE} '{value.__qualname__}'" if _is_cache(value) else name
+                name = f"{CACHE} '{value.__qualname__}'" if _is_cached_function(value) else name
                 held = self._contents_of(value)
                 if held is not None:
                     found.append((name, value, held))
@@ -143,7 +143,7 @@ class HiddenState:
                 return [("", pickle.dumps(value.bit_generator.state))]
             case random.Random():
                 return [("", pickle.dumps(value.getstate()))]
-        if _is_cache(value):
+        if _is_cached_function(value):
             parts: list[Any] = []
             for referent in gc.get_referents(value):
                 if isinstance(referent, dict):
@@ -214,7 +214,7 @@ def is_cache(place: str) -> bool:
     return place.startswith(CACHE)
 
 
-def _is_cache(value: Any) -> bool:
+def _is_cached_function(value: Any) -> bool:
     return hasattr(value, "cache_clear") and hasattr(value, "__qualname__")
 
 
@@ -299,7 +299,7 @@ def _restore(value: Any, held: Contents) -> None:
             value.bit_generator.state = pickle.loads(parts[0])
         case random.Random():
             value.setstate(pickle.loads(parts[0]))
-        case _ if _is_cache(value):
+        case _ if _is_cached_function(value):
             value.cache_clear()
         case _ if type(value).__module__.partition(".")[0] not in sys.stdlib_module_names - WALKED:
             kind: Any = type(value)
