@@ -9,8 +9,11 @@ from __future__ import annotations
 import collections
 import contextvars
 import functools
+import io
+import itertools
 import os
 import queue
+import random
 import tempfile
 import threading
 from collections.abc import Callable
@@ -21,6 +24,8 @@ from typing import Any
 import attrs
 import mpmath
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import dpframework as dpf
@@ -37,6 +42,10 @@ KEPT: dict[str, Any] = {}
 LISTED: list[Any] = []
 ARRAY = np.full(2, -1)
 ONCE = None
+__first__: dict[str, Any] = {}
+FRAME = pd.DataFrame({"no": pd.Series(dtype="int64"), "yes": pd.Series(dtype="int64")})
+ROWS = pl.DataFrame({"no": [], "yes": []}, schema={"no": pl.Int64, "yes": pl.Int64})
+TEXT, TICKS = io.StringIO(), itertools.count()
 RECENT: collections.deque[Any] = collections.deque()
 NESTED = SimpleNamespace(inside=SimpleNamespace(counts=[]))
 LOCAL, QUEUE, EMPTY = threading.local(), queue.Queue[Any](), SimpleNamespace()
@@ -62,6 +71,41 @@ def in_rebound_global(counts: Any) -> Any:
     global ONCE
     ONCE = counts if ONCE is None else ONCE
     return ONCE
+
+
+def in_special_global(counts: Any) -> Any:
+    return __first__.setdefault("counts", counts)
+
+
+def in_data_frame(counts: Any) -> Any:
+    FRAME.loc[len(FRAME)] = counts.tolist()
+    return FRAME.loc[0].to_numpy()
+
+
+def in_polars_frame(counts: Any) -> Any:
+    ROWS.extend(pl.DataFrame({"no": [int(counts[0])], "yes": [int(counts[1])]}))
+    return np.array(ROWS.row(0))
+
+
+def in_text(counts: Any) -> Any:
+    TEXT.write(" ".join(map(str, counts)) + "\n")
+    return np.array([int(part) for part in TEXT.getvalue().splitlines()[0].split()])
+
+
+def in_counter(counts: Any) -> Any:
+    for _ in range(int(counts[1])):
+        next(TICKS)
+    return counts
+
+
+def in_seed_of_numpy(counts: Any) -> Any:
+    np.random.seed(int(counts.sum()))
+    return counts
+
+
+def in_seed_of_python(counts: Any) -> Any:
+    random.seed(int(counts.sum()))
+    return counts
 
 
 def in_deque(counts: Any) -> Any:
@@ -225,6 +269,13 @@ PLANTED: dict[str, tuple[dpf.Miner, str]] = {
     "a module's list": (Ill(Counts(in_list)), "global 'LISTED'"),
     "an array": (Ill(Counts(in_array)), "global 'ARRAY'"),
     "a global that is set anew": (Ill(Counts(in_rebound_global)), "global 'ONCE'"),
+    "a global with underscores": (Ill(Counts(in_special_global)), "global '__first__'"),
+    "a data frame of pandas": (Ill(Counts(in_data_frame)), "global 'FRAME'"),
+    "a data frame of polars": (Ill(Counts(in_polars_frame)), "global 'ROWS'"),
+    "a text in memory": (Ill(Counts(in_text)), "global 'TEXT'"),
+    "a counter": (Ill(Counts(in_counter)), "global 'TICKS'"),
+    "the seed of numpy": (Ill(Counts(in_seed_of_numpy)), "numpy's shared random generator"),
+    "the seed of Python": (Ill(Counts(in_seed_of_python)), "Python's shared random generator"),
     "a deque": (Ill(Counts(in_deque)), "global 'RECENT'"),
     "what is local to a thread": (Ill(Counts(in_thread)), "global 'LOCAL'"),
     "an object that held nothing": (Ill(Counts(in_empty_object)), "global 'EMPTY'"),
@@ -269,8 +320,20 @@ def remembers_public(counts: Any) -> Any:
     return counts
 
 
-def test_what_is_public_may_be_kept():
-    report = audit(Ill(Counts(remembers_public)), SCHEMA, ADD, replays=100)
+RUNS, SAID, HISTORY = itertools.count(), io.StringIO(), pd.DataFrame({"run": [0]})
+
+
+def counts_runs(counts: Any) -> Any:
+    SAID.write(f"run {next(RUNS)} of {len(counts)} numbers\n")
+    HISTORY.loc[len(HISTORY)] = [len(HISTORY)]
+    np.random.seed(7)
+    random.seed(7)
+    return counts
+
+
+@pytest.mark.parametrize("remembers", [remembers_public, counts_runs])
+def test_what_is_public_may_be_kept(remembers):
+    report = audit(Ill(Counts(remembers)), SCHEMA, ADD, replays=100)
     assert report.passed, report.violations
     assert report.tightness > 0.9
 

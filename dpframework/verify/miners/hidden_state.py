@@ -13,6 +13,7 @@ import collections
 import functools
 import gc
 import hashlib
+import io
 import os
 import pickle
 import random
@@ -32,8 +33,13 @@ MOST_VISITED = 20_000  # the most objects that are visited from one root, or for
 ATOMS = (type(None), bool, int, float, complex, str, bytes, range, np.generic, np.dtype)
 # The attributes and slots of objects from these packages are looked at, although they are Python's or the core's.
 WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "threading", "_thread", "queue", "functools"})
-# Objects of these packages are not looked into.
+# Objects of these packages are not looked into, except for the cells of small data frames.
 OPAQUE = frozenset({"numba", "llvmlite", "polars", "pandas", "pyarrow", "pytest", "_pytest", "pluggy", "hypothesis"})
+FRAMES = frozenset({("pandas", "DataFrame"), ("pandas", "Series"), ("polars", "DataFrame"), ("polars", "Series")})
+MOST_CELLS = 100_000  # the most cells of a data frame that is looked into
+# Names with two underscores on either side that Python or attrs gives to modules and classes. A plugin may use others.
+GIVEN_NAMES = frozenset({*dir(type), *dir(types.ModuleType), "__builtins__", "__cached__", "__file__", "__path__"})
+GIVEN_NAMES |= frozenset({"__annotations__", "__slots__", "__warningregistry__", "__weakref__"})
 
 Contents: TypeAlias = list[tuple[str, Any]]
 """The objects that a value holds, each with its name, which may be empty."""
@@ -43,8 +49,9 @@ Contents: TypeAlias = list[tuple[str, Any]]
 class HiddenState:
     """A snapshot of all places where the code of some objects can keep data.
 
-    The places are the objects themselves, their classes, the modules of their packages, and the environment. Python's
-    own modules and those of dpframework are left out, since they keep nothing of rows.
+    The places are the objects themselves, their classes, the modules of their packages, the environment, and the
+    generators of random numbers that Python and numpy share. Python's own modules and those of dpframework are left
+    out, since they keep nothing of rows.
 
     Parameters
     ----------
@@ -60,6 +67,8 @@ class HiddenState:
         self._packages = {kind.__module__.partition(".")[0] for kind in kinds}
         modules = _modules_of(kinds, self._packages)
         self._roots: list[tuple[str, Any]] = [(ENVIRONMENT, os.environ._data)]  # type: ignore[attr-defined]
+        self._roots += [("Python's shared random generator", getattr(random.random, "__self__"))]  # noqa: B009
+        self._roots += [("numpy's shared random generator", getattr(np.random.random, "__self__"))]  # noqa: B009
         self._roots += [(f"the {_role(thing)} '{thing.name}'", thing) for thing in things]
         self._roots += [(f"class '{kind.__qualname__}'", kind) for kind in kinds]
         self._roots += [(f"module '{module.__name__}'", module) for module in modules]
@@ -68,8 +77,25 @@ class HiddenState:
 
     def put_back(self) -> None:
         """Give every place the contents that it had in the snapshot, as far as that is possible."""
-        for _, value, held in self._find_changes():
+        changed = self._find_changes()
+        for _, value, held in changed:
             _restore(value, held)
+        for place, value, held in changed:
+            if not _alike(held, self._contents_of(value) or []) and len(held) == 1 and isinstance(held[0][1], bytes):
+                self._replace(place, value, held)
+
+    def _replace(self, place: str, value: Any, held: Contents) -> None:
+        """Put a copy in the place of an object that can only go on, such as a counter."""
+        try:
+            copied = pickle.loads(held[0][1])
+        except Exception:  # the bytes are no pickle
+            return
+        for k, (name, holder, parts) in enumerate(self._known):
+            if holder is value:
+                self._known[k] = (place, copied, held)
+            elif any(part is value for _, part in parts):
+                self._known[k] = (name, holder, [(label, copied if part is value else part) for label, part in parts])
+                _restore(holder, self._known[k][2])
 
     def changed_places(self) -> dict[str, str]:
         """Return the names of places whose contents differ from the snapshot, each with a digest of the contents."""
@@ -143,6 +169,8 @@ class HiddenState:
                 return [("", pickle.dumps(value.bit_generator.state))]
             case random.Random():
                 return [("", pickle.dumps(value.getstate()))]
+            case np.random.RandomState():
+                return [("", pickle.dumps(value.get_state()))]
         if _is_cached_function(value):
             parts: list[Any] = []
             for referent in gc.get_referents(value):
@@ -154,17 +182,15 @@ class HiddenState:
         # An object's slots and attributes, or its state as pickle sees it.
         package = type(value).__module__.partition(".")[0]
         if package in OPAQUE:
-            return None
+            small = (package, type(value).__name__) in FRAMES and np.prod(value.shape) <= MOST_CELLS
+            return _pickled(value) if small else None
         if package in WALKED or package not in sys.stdlib_module_names:
             kind: Any = type(value)
             held = [(name, getattr(value, name)) for name in _slots(kind) if hasattr(value, name)]
             held += getattr(value, "__dict__", {}).items()
             # An object that holds nothing yet may hold something after a run.
             return held if hasattr(value, "__dict__") or _slots(kind) else None
-        try:
-            return [("", pickle.dumps(value))]
-        except Exception:  # without a pickle, nothing tells whether it changed
-            return None
+        return _pickled(value)
 
     def _is_own(self, value: Any) -> bool:
         return (getattr(value, "__module__", None) or "").partition(".")[0] in self._packages
@@ -188,13 +214,21 @@ class HiddenState:
         return digest.hexdigest()
 
 
+def _pickled(value: Any) -> Contents | None:
+    try:
+        return [("", pickle.dumps(value))]
+    except Exception:  # without a pickle, nothing tells whether it changed
+        return None
+
+
 def _role(thing: Any) -> str:
     kinds = (kind.__name__ for kind in type(thing).__mro__ if kind.__name__ in ("Query", "Mechanism", "Miner"))
     return next(kinds, "object").lower()
 
 
 def _is_data(name: str) -> bool:
-    return not (name.startswith("__") and name.endswith("__"))
+    own = name.startswith("__") and name.endswith("__")
+    return not own or not (name in GIVEN_NAMES or name.startswith("__attrs_"))
 
 
 def _place(place: str, holder: Any, label: str) -> str:
@@ -299,8 +333,14 @@ def _restore(value: Any, held: Contents) -> None:
             value.bit_generator.state = pickle.loads(parts[0])
         case random.Random():
             value.setstate(pickle.loads(parts[0]))
+        case np.random.RandomState():
+            value.set_state(pickle.loads(parts[0]))
+        case io.StringIO() | io.BytesIO():
+            value.__setstate__(pickle.loads(parts[0]).__getstate__())
         case _ if _is_cached_function(value):
             value.cache_clear()
+        case _ if (type(value).__module__.partition(".")[0], type(value).__name__) in FRAMES:
+            value.__setstate__(pickle.loads(parts[0]).__getstate__())
         case _ if type(value).__module__.partition(".")[0] not in sys.stdlib_module_names - WALKED:
             kind: Any = type(value)
             slots = set(_slots(kind))
