@@ -8,11 +8,11 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts.hash_json_form import exact_form
 from dpframework.plan.index import Reads
 from dpframework.plan.planned_part import parts_of
 from dpframework.reports.loss_text import bound_of, loss_text, share_of
 from dpframework.results.error_bounds import ErrorBound
+from dpframework.run.miner import parameter_form
 from dpframework.study.plugin_registry import registry
 from dpframework.study.runner_without_miner import PLANNED
 from dpframework.study.study_plan import StudyPlan
@@ -214,7 +214,7 @@ def _defaults(miner: str) -> Mapping[str, Any]:
             if default.takes_self:
                 continue
             default = default.factory()
-        found[field.name] = exact_form(default, lambda value: type(value).__name__)
+        found[field.name] = parameter_form(default)
     return found
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
+import enum
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
@@ -242,7 +244,7 @@ class Miner(abc.ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the name and the parameters in a JSON-safe form. Plans include this form in their hash."""
         with refuse_loops(f"a parameter of miner '{self.name}'"):
-            parameters = {a.name: _as_json(getattr(self, a.name)) for a in attrs.fields(type(self)) if a.init}
+            parameters = {a.name: parameter_form(getattr(self, a.name)) for a in attrs.fields(type(self)) if a.init}
         return {"miner": self.name, "parameters": parameters}
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
@@ -289,8 +291,11 @@ class Miner(abc.ABC):
         return {}
 
 
-def _as_json(value: Any) -> Any:
-    """Return a parameter in a JSON-safe form: attrs values by their contents, other objects by their type.
+def parameter_form(value: Any) -> Any:
+    """Return a parameter in a JSON-safe form.
+
+    Objects of attrs and dataclasses are written by their contents, arrays by their numbers, members of enumerations by
+    their names, and other objects by their type.
 
     A description is written with its kind, since an "and" and an "or" may have the same contents.
     """
@@ -301,5 +306,9 @@ def _object(value: Any) -> Any:
     if isinstance(value, Description):
         return value.to_dict()
     if attrs.has(type(value)):
-        return {a.name: _as_json(getattr(value, a.name)) for a in attrs.fields(type(value))}
-    return type(value).__name__
+        return {a.name: parameter_form(getattr(value, a.name)) for a in attrs.fields(type(value))}
+    if dataclasses.is_dataclass(type(value)):
+        return {own.name: parameter_form(getattr(value, own.name)) for own in dataclasses.fields(value)}
+    if isinstance(value, enum.Enum):
+        return value.name
+    return parameter_form(value.tolist()) if hasattr(value, "tolist") else type(value).__name__
