@@ -1,14 +1,15 @@
-"""Which code is a plugin's, and the numbers in the code of queries, mechanisms and miners.
+"""Which code is a plugin's, and the numbers and words in the code of queries, mechanisms and miners.
 
-Searches try these numbers, since special cases begin there.
+Searches try these numbers and words, since special cases begin there.
 """
 
 from __future__ import annotations
 
+import dis
 import functools
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -17,6 +18,7 @@ from dpframework.facts.packages import CORE, distributions
 
 # Larger numbers are left out. At these, the difference of two log-densities in double precision is mostly rounding.
 LARGEST = 10**8
+MOST_LISTED = 50  # longer lists are data, and not special cases
 
 
 def is_foreign_module(module: str) -> bool:
@@ -43,7 +45,7 @@ def constants_of(things: Sequence[Any]) -> list[float]:
     """Return the numbers in the code of some objects, those farthest from 0 first.
 
     The numbers are taken from a plugin's functions and class attributes, from the globals that these functions use, and
-    from the objects' fields.
+    from the objects' fields, also where they are in short lists.
     """
     kinds = {kind for thing in things for kind in type(thing).__mro__ if is_foreign_module(kind.__module__)}
     fields = [
@@ -55,6 +57,8 @@ def constants_of(things: Sequence[Any]) -> list[float]:
         one = left.pop()
         if type(one) in (int, float) and abs(one) <= LARGEST:
             found[float(one)] = None
+        if isinstance(one, tuple | list | frozenset) and len(one) <= MOST_LISTED:
+            left += one
         if not isinstance(one, types.FunctionType) or id(one) in seen or not is_foreign_module(one.__module__ or ""):
             continue
         seen.add(id(one))
@@ -65,3 +69,72 @@ def constants_of(things: Sequence[Any]) -> list[float]:
             left += [part for part in code.co_consts if not isinstance(part, types.CodeType)]
             left += [one.__globals__[name] for name in code.co_names if name in one.__globals__]
     return sorted(found, key=abs, reverse=True)
+
+
+def words_compared_with(kind: type[Any], name: str, given: str) -> list[str]:
+    """Return the words that a class's code knows beside the value of one of its fields, such as names of options.
+
+    These are the words in comparisons of all functions that read an attribute of that name, and the other members of
+    the collections and dictionaries that hold the value and that such functions or the class use.
+
+    Parameters
+    ----------
+    kind
+        The class. Its own code is read, and that of the plugin's functions and classes which it uses.
+    name
+        The name of the field.
+    given
+        The field's value.
+    """
+    found, seen = dict[str, None](), set[int]()
+    left: list[Any] = [own for own in kind.__mro__ if is_foreign_module(own.__module__)]
+    while left:
+        one = left.pop(0)
+        one = getattr(one, "fget", None) or getattr(one, "func", None) or getattr(one, "__func__", one)
+        if id(one) in seen or not is_foreign_module(getattr(one, "__module__", None) or ""):
+            continue
+        seen.add(id(one))
+        if isinstance(one, type):
+            left += vars(one).values()
+            found |= dict.fromkeys(word for held in vars(one).values() for word in _words_beside(held, given))
+        if not isinstance(one, types.FunctionType):
+            continue
+        for code in _codes_of(one.__code__):
+            held = [one.__globals__[used] for used in code.co_names if used in one.__globals__]
+            left += [other for other in held if isinstance(other, type | types.FunctionType)]
+            if name in code.co_names:
+                found |= dict.fromkeys(word for other in held for word in _words_beside(other, given))
+                found |= dict.fromkeys(_words_of_comparisons(code))
+    return [word for word in found if word != given]
+
+
+def _codes_of(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, types.CodeType):
+            yield from _codes_of(part)
+
+
+def _words_beside(held: Any, given: str) -> list[str]:
+    """Return the words in a collection or the keys of a dictionary, if the given word is among them."""
+    known = isinstance(held, Collection) and not isinstance(held, str | bytes)
+    try:
+        return [word for word in held if isinstance(word, str)] if known and given in held else []
+    except Exception:  # a collection of another library that cannot be asked this
+        return []
+
+
+def _words_of_comparisons(code: types.CodeType) -> Iterator[str]:
+    """Yield the words that a function compares something with."""
+    before: list[Any] = []
+    for operation in dis.get_instructions(code):
+        if operation.opname in ("COMPARE_OP", "CONTAINS_OP"):
+            for constant in before[-2:]:
+                yield from (word for word in _as_words(constant) if word.isidentifier() or "-" in word)
+        before.append(operation.argval if operation.opname == "LOAD_CONST" else None)
+
+
+def _as_words(constant: Any) -> Sequence[str]:
+    if isinstance(constant, str):
+        return [constant]
+    return [word for word in constant if isinstance(word, str)] if isinstance(constant, tuple | frozenset) else []

@@ -8,6 +8,7 @@ row.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -25,9 +26,10 @@ MOST_KINDS = 6  # how many kinds of rows are repeated
 # For this many of these kinds, tables have each of the numbers of rows in `ENDS`. For the other kinds, they have the
 # two numbers of 8 bits only. For all kinds, there is also a table with the most rows that neighbours may share.
 AT_EVERY_END = 2
+CHANGES_OF_EVERY = 3  # how many changes are tried where each kind of row occurs equally often
 MOST_CHANGES = 2  # how many changes are tried for each kind of row; any change makes an integer of few bits overflow
 REGULAR = 60  # the largest number of rows of small tables, which are searched elsewhere
-ROUNDING = 1e-6  # how far an answer may lie, relative and absolute, from one that grows by the same amount per row
+ROUNDING = 1e-9  # how far an answer may lie, relative and absolute, from one that grows by the same amount per row
 
 
 def largest_number(schema: Schema, relation: Relation, rows: int, most: int = MANY) -> int:
@@ -87,8 +89,11 @@ def pairs_of_many(
             yield Pair(bytes((kind,)) * size, *change)
 
 
-def irregular_sizes(answer: Callable[[int], Any], most: int) -> list[int]:
-    """Return the number of rows after which an answer stops growing by the same amount per row, in a list of length 1.
+def irregular_sizes(answer: Callable[[int], Any], most: int, least: int = REGULAR // 2) -> list[int]:
+    """Return the number of rows after which an answer stops growing by the same amount per row, in a list.
+
+    Beyond that number, the answer may grow in jumps, as a number does that is rounded to a few digits. Then the list
+    also holds the number of rows before the largest jump that was found.
 
     The list is empty if the answer does not grow in this way on small tables, if it still does on the largest table,
     or if the answer is made of piecewise scores.
@@ -99,6 +104,8 @@ def irregular_sizes(answer: Callable[[int], Any], most: int) -> list[int]:
         A function that returns the answer on a table of the given number of equal rows.
     most
         The largest number of rows that is tried.
+    least
+        A number of rows at which the answer must still grow in this way.
     """
     first = answer(0)
     if isinstance(first, PiecewiseScores):
@@ -111,7 +118,58 @@ def irregular_sizes(answer: Callable[[int], Any], most: int) -> list[int]:
             np.allclose(found, start + size * (step - start), rtol=ROUNDING, atol=ROUNDING)
         )
 
-    first_size = REGULAR // 2
-    if start.shape != step.shape or not regular(first_size) or regular(most):
+    if start.shape != step.shape or not regular(least) or regular(most):
         return []
-    return [last_before(lambda size: not regular(size), most, first_size)]
+    low = last_before(lambda size: not regular(size), most, least)
+    return list(dict.fromkeys((low, _size_before_jump(answer, low, most))))
+
+
+def _size_before_jump(answer: Callable[[int], Any], low: int, most: int) -> int:
+    """Return a number of rows after which one more row changes an answer much, found by bisection from `low` on.
+
+    Of several intervals, the one is taken in which the answer changes most per row, and then each time the half in
+    which it does. That is at least as much as in the whole interval.
+    """
+    known: dict[int, Any] = {}
+
+    def slope(one: int, other: int) -> float:
+        for size in (one, other):
+            known[size] = known[size] if size in known else np.asarray(answer(size), dtype=np.float64)
+        if known[one].shape != known[other].shape:
+            return math.inf
+        return float(np.abs(known[other] - known[one]).max(initial=0.0)) / (other - one)
+
+    ends = [low, *(low + 2**k for k in range(most.bit_length()) if low + 2**k <= most)]
+    one, other = max(itertools.pairwise(ends), key=lambda pair: slope(*pair), default=(low, low))
+    while other - one > 1:
+        middle = (one + other) // 2
+        one, other = max(((one, middle), (middle, other)), key=lambda pair: slope(*pair))
+    return one
+
+
+def pairs_of_every_kind(
+    universe: Universe, changes: Sequence[Change], most: int, answer: Callable[[bytes], Any]
+) -> Iterator[Pair]:
+    """Yield neighbours in which each kind of row occurs as often as any other, or once less often in one table.
+
+    There all counts are large together, as on none of the tables of `pairs_of_many`.
+
+    Parameters
+    ----------
+    universe, changes, answer
+        See `pairs_of_many`.
+    most
+        The largest number of rows that neighbours may share.
+    """
+    every = bytes(range(universe.kinds))
+    times = most // universe.kinds
+    if times <= REGULAR // universe.kinds + 1:
+        return  # tables of that size are searched elsewhere
+    last = irregular_sizes(lambda size: answer(every * size), times, least=REGULAR // universe.kinds)
+    some = changes[:: max(len(changes) // CHANGES_OF_EVERY, 1)][:CHANGES_OF_EVERY]
+    for size, change in itertools.product(sorted({times, *last, *(one + 1 for one in last)}), some):
+        rows = every * size
+        if len(rows) <= most:
+            yield Pair(rows, *change)
+            if len(change[1]) == 1:  # then one table has each kind equally often, and the other has one row less
+                yield Pair(rows.replace(change[1], b"", 1), *change)

@@ -8,14 +8,17 @@ rows one attribute at a time, as long as the change of the answer grows, and it 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Attribute
+from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.open_attribute import Open
+from dpframework.facts.schema import Schema
 from dpframework.queries import Query
 from dpframework.queries.exact_answers import answer_of
 from dpframework.verify.plugin_code import constants_of
@@ -27,6 +30,11 @@ ROUNDS = 8  # the most rounds of one climb
 DIRECTIONS = ("l1", "l1" + RISE, "l1" + FALL)  # what each climb makes as large as it can (see `measure`)
 KEPT = 120  # about how many variants of the climbed rows the search uses
 BETTER = 1 + 1e-9  # a round must enlarge the change by this factor, or else the climb ends
+
+SCANNED = 3  # for how many numeric attributes numbers are looked for
+SCANS = 3  # how often such a search is repeated, each time between two numbers of the search before
+POINTS = 33  # how many numbers are tried first
+FIRST = 4  # how many numbers of the code are tried before those
 
 Answer = Callable[[Universe, Rows], Any]
 
@@ -45,7 +53,9 @@ def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: i
     least
         The least number of rows that two neighbours share.
     """
-    wider = Universe(universe.schema, numbers=constants_of([query]))
+    constants = constants_of([query])
+    numbers = [*constants[:FIRST], *_telling_numbers(query, universe.schema, answer, least), *constants[FIRST:]]
+    wider = Universe(universe.schema, numbers=numbers)
     if wider.sizes is None or universe.sizes is None or wider.places is None:
         return None
     if not wider.sampled:
@@ -55,6 +65,48 @@ def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: i
         return None
     variants = [_beside(row, wider.sizes)[:, : KEPT // climbed.shape[1]] for row in climbed.T]
     return wider.among(np.unique(np.concatenate([wider.places[:, :1], climbed, *variants], axis=1), axis=1))
+
+
+def _telling_numbers(query: Query, schema: Schema, answer: Answer, least: int) -> list[float]:
+    """Return the number of each numeric attribute at which a row changes an answer most, if it reads raw numbers.
+
+    The first numbers that are tried lie at equal distances and in the middles of bins, and the later ones between the
+    best and those beside it. So a peak is found that is neither at a cut nor at a number of the code.
+    """
+    columns = [own for own in schema.columns if not query.attributes or own.name in query.attributes]
+    found = []
+    for numeric in [own for own in columns if isinstance(own, Numeric)][:SCANNED]:
+        middles = [(one + other) / 2 for one, other in itertools.pairwise(numeric.edges)][:POINTS]
+        points = np.unique([*np.linspace(numeric.lower, numeric.upper, POINTS), *middles])
+        try:
+            for _ in range(SCANS):
+                changes = _changes_at(schema, numeric, points, answer, least)
+                if len(np.unique(changes)) < len(numeric.edges):
+                    break  # no more changes than bins, as of a query that reads codes alone
+                best = int(np.argmax(changes))
+                found.append(float(points[best]))
+                beside = points[max(best - 1, 0)], points[min(best + 1, len(points) - 1)]
+                points = np.unique(np.append(np.linspace(*beside, POINTS // 2), points[best]))
+        except Exception:  # the query fails on some row, which a search reports when it meets that row
+            continue
+        found[-SCANS:] = found[-1:]
+    return found
+
+
+def _changes_at(
+    schema: Schema, numeric: Numeric, points: NDArray[np.float64], answer: Answer, least: int
+) -> NDArray[np.float64]:
+    """Return how far a row changes an answer, for each of some numbers in it, its other cells being the first ones."""
+    first = {own.name: _first_value(own) for own in schema.columns}
+    universe = Universe(schema, rows=[first | {numeric.name: float(point)} for point in points])
+    before = answer(universe, bytes(least))
+    return np.array([measure(before, answer(universe, bytes(least) + bytes((k,))))["l1"] for k in range(len(points))])
+
+
+def _first_value(attribute: Attribute) -> Any:
+    if isinstance(attribute, Numeric):
+        return attribute.lower
+    return None if isinstance(attribute, Open) else attribute.labels[0]
 
 
 def climb_rows(universe: Universe, answer: Answer, least: int) -> NDArray[np.int64] | None:

@@ -9,6 +9,8 @@ the same attribute is given twice.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import enum
 import itertools
 import math
@@ -17,7 +19,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from reprlib import repr as short
+from reprlib import Repr
 from typing import Any
 
 import attrs
@@ -25,10 +27,14 @@ import numpy as np
 
 from dpframework.facts.attributes import Attribute, Categorical, Numeric
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Description
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
+from dpframework.queries import Query
 from dpframework.run.miner import Miner
+from dpframework.verify.miners.hidden_state import is_foreign_module
+from dpframework.verify.queries.code_constants import words_compared_with
 
 MORE = "one more"  # the label of the value that is added to an attribute
 # What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8
@@ -38,8 +44,14 @@ VALUES = 300  # a number of values for which codes need more than 8 bits
 ROWS = 1_000  # the factor by which a public number of rows is enlarged
 MOST_LONGER = 2  # how many attributes are given that many values, one at a time
 MOST_NAMES = 3  # how many other attributes are tried in place of one that a parameter names
+MOST_WORDS = 6  # how many other words are tried in place of one that the code compares with others
+SHOWN = 100  # how many letters of an object of a plugin's own are shown
 NUMBERS = (int, float, Fraction, Decimal)
+COMPONENTS = (Attribute, Description, Mechanism, Miner, Query)  # what has claims or meanings of its own is no setting
 SPENT = ("epsilon", "rho", "delta")  # the parameters that say how much is spent
+
+_SHORT = Repr()
+_SHORT.maxother = SHOWN
 
 
 def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
@@ -93,9 +105,11 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     - What is left out (None) becomes 1 or 2, a flag, or the name of an attribute, if the type admits that.
     - A flag is flipped.
     - The name of an attribute becomes that of another attribute of the schema.
-    - A value that a validator or a type lists becomes another of the listed values.
+    - A value that a validator or a type lists becomes another of the listed values. A word that the code compares, or
+      that is a key of one of its dictionaries, becomes another such word.
     - The first number of a list, of an array or of a dictionary's values is made negative. The last value of a list is
-      repeated.
+      repeated. The first value of any other list or dictionary is changed as a parameter is.
+    - An object of a class of the plugin's own gets one of its fields changed, in the same ways.
 
     The budget stays as it is.
     """
@@ -103,26 +117,15 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
         if field.name in SPENT or not field.init:
             continue
         given = getattr(miner, field.name)
-        # The values that the parameter may take, where its type or its validator lists them.
-        if isinstance(given, enum.Enum):
-            listed = list(type(given))
-        else:
-            # `and_` of attrs has several validators, and `in_` has the options.
-            validators = [field.validator, *getattr(field.validator, "_validators", ())]
-            options = next((one.options for one in validators if hasattr(one, "options")), ())
-            try:
-                hint = typing.get_type_hints(type(miner))[field.name]
-            except Exception:  # the annotation names something that cannot be found
-                hint = None
-            listed = [*options] or [*typing.get_args(hint)] * (typing.get_origin(hint) is typing.Literal)
-            if given is None and not listed:
-                listed = list(_values_of(hint, schema.names))
+        listed = _options(type(miner), field.name, given, field.validator, schema.names)
+        if isinstance(given, str) and given not in schema.names:
+            listed = listed or words_compared_with(type(miner), field.name, given)[:MOST_WORDS]
         for other in _other_parameters(given, listed, schema.names):
             try:
                 changed = attrs.evolve(miner, **{field.alias: other})
             except Exception:  # the miner refuses this value, and so claims nothing for it
                 continue
-            yield f"with {field.name} = {short(other)}", changed
+            yield f"with {field.name} = {_SHORT.repr(other)}", changed
 
 
 def related_mechanisms(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
@@ -146,27 +149,74 @@ def related_mechanisms(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
             yield f"with {name} = {float(share * given):.3g}", changed
 
 
+def _options(kind: type[Any], name: str, given: Any, validator: Any, names: Sequence[str]) -> list[Any]:
+    """Return the values that a field of a class may take, if its value, its validator or its type lists them."""
+    if isinstance(given, enum.Enum):
+        return list(type(given))
+    # `and_` of attrs has several validators, and `in_` has the options.
+    validators = [validator, *getattr(validator, "_validators", ())]
+    if options := next((one.options for one in validators if hasattr(one, "options")), ()):
+        return [*options]
+    try:
+        hint = typing.get_type_hints(kind)[name]
+    except Exception:  # the annotation names something that cannot be found
+        return []
+    if typing.get_origin(hint) is typing.Literal:
+        return [*typing.get_args(hint)]
+    return list(_values_of(hint, names)) if given is None else []
+
+
 def _other_parameters(given: Any, listed: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
     if listed:
         yield from (value for value in listed if type(value) is type(given) or given is None if value != given)
     elif type(given) is bool:
         yield not given
+    elif isinstance(given, np.integer):
+        yield from (type(given)(given + 1), type(given)(-2 * abs(int(given)) - 1))
     elif type(given) is int:
         yield from (given + 1, -2 * abs(given) - 1)
-    elif type(given) in (float, Fraction, Decimal):
+    elif type(given) in (float, Fraction, Decimal, np.float64):
         yield from (2 * given, -2 * abs(given) - 1)
     elif isinstance(given, str) and given in names:
         yield from [name for name in names if name != given][:MOST_NAMES]
     elif type(given) in (tuple, list) and len(given) > 0:
         if all(type(one) in NUMBERS for one in given):
             yield type(given)([-2 * max(map(abs, given)) - 1, *given[1:]])
+        else:
+            yield from (type(given)([other, *given[1:]]) for other in _other_parameters(given[0], (), names))
         yield type(given)([*given, given[-1]])
-    elif isinstance(given, Mapping) and given and all(type(one) in NUMBERS for one in given.values()):
-        yield {**given, next(iter(given)): -2 * max(map(abs, given.values())) - 1}
+    elif isinstance(given, Mapping) and given:
+        if all(type(one) in NUMBERS for one in given.values()):
+            yield {**given, next(iter(given)): -2 * max(map(abs, given.values())) - 1}
+        else:
+            name, first = next(iter(given.items()))
+            yield from ({**given, name: other} for other in _other_parameters(first, (), names))
     elif isinstance(given, np.ndarray) and given.dtype.kind in "if" and given.size:
         changed = given.copy()
         changed.flat[0] = -2 * np.abs(given).max() - 1
         yield changed
+    elif is_foreign_module(type(given).__module__) and not isinstance(given, COMPONENTS):
+        yield from _other_settings(given, names)
+
+
+def _other_settings(given: Any, names: Sequence[str]) -> Iterator[Any]:
+    """Yield copies of a plugin's own object of attrs or a dataclass, each with one of its fields changed."""
+    kind = type(given)
+    fields: list[tuple[str, str, Any]] = []
+    evolve: Callable[..., Any] = attrs.evolve
+    if attrs.has(kind):
+        fields = [(field.name, field.alias, field.validator) for field in attrs.fields(kind) if field.init]
+    elif dataclasses.is_dataclass(kind):
+        fields, evolve = (
+            [(own.name, own.name, None) for own in dataclasses.fields(kind) if own.init],
+            dataclasses.replace,
+        )
+    for name, alias, validator in fields:
+        held = getattr(given, name)
+        listed = _options(kind, name, held, validator, names)
+        for other in _other_parameters(held, listed, names) if name not in SPENT else ():
+            with contextlib.suppress(Exception):  # the class refuses this value, and so claims nothing for it
+                yield evolve(given, **{alias: other})
 
 
 def _values_of(hint: Any, names: Sequence[str]) -> Iterator[Any]:

@@ -30,12 +30,12 @@ from dpframework.verify.queries.answer_changes import (
     coordinates_of,
     measure,
 )
-from dpframework.verify.queries.large_tables import MANY, largest_number, pairs_of_many
+from dpframework.verify.queries.large_tables import MANY, largest_number, pairs_of_every_kind, pairs_of_many
 from dpframework.verify.queries.row_climb import answer_among, find_telling_rows
 from dpframework.verify.queries.sensitivity_report import ROUNDING, MeasuredChange, SensitivityReport
 from dpframework.verify.queries.simulated_tables import MOST, change_beyond_rounding, counts_only, pairs_of_copies
 from dpframework.verify.tables.neighbours import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
-from dpframework.verify.tables.reference_engines import CountedTables, Halves
+from dpframework.verify.tables.reference_engines import CountedTables, Halves, SmallTiles
 from dpframework.verify.tables.small_table_handles import SmallTables
 
 MOST_ROWS = 60  # the most rows that two small tables share
@@ -244,21 +244,23 @@ class _SensitivitySearch:
         others: dict[str, tuple[SmallTables, str]] = {
             "blocks": (Halves(self.universe), "depends on how the rows are cut into blocks")
         }
+        if is_foreign(self.query):  # the project's own queries are tested on several tiles
+            others["tiles"] = (SmallTiles(self.universe), "depends on how a block is cut into tiles")
         if self.query.has_tables and is_foreign(self.query):  # the project's own queries are compared in their suite
             problem = "differs when it is counted from the cross tables that it names"
             others["tables"] = (CountedTables(self.universe), problem)
         for number in (BLOCKS, self.sizes.most):
             rows = self._resize(bytes(k % self.universe.kinds for k in range(number)))
-            held = self.engine.hold(rows, self.derived)
-            for what, (engine, how) in others.items():
-                try:
-                    answers = [answer_of(self.query, each, held, self.inputs) for each in (self.engine, engine)]
-                    whole, cut = (coordinates_of(self.query, answer) for answer in answers)
-                    change = change_of(whole, cut)
-                except Exception as error:
-                    self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
-                    return
-                size = 1 if isinstance(whole, PiecewiseScores) else np.abs(whole).max(initial=1.0)
+            held, engines = self.engine.hold(rows, self.derived), [engine for engine, _ in others.values()]
+            try:
+                answers = [answer_of(self.query, each, held, self.inputs) for each in (self.engine, *engines)]
+                whole, *cut = (coordinates_of(self.query, answer) for answer in answers)
+                changes = [change_of(whole, other) for other in cut]
+            except Exception as error:
+                self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
+                return
+            size = 1 if isinstance(whole, PiecewiseScores) else np.abs(whole).max(initial=1.0)
+            for (what, (_, how)), change in zip(others.items(), changes, strict=True):
                 if np.abs(change).max(initial=0.0) > ROUNDING * float(size):
                     self.wrong.setdefault(what, f"its answer {how}")
 
@@ -291,7 +293,10 @@ class _SensitivitySearch:
             except Exception:  # `_ratio` reports it when it measures a pair near the size where failures begin
                 return np.empty(0)
 
-        return pairs_of_many(self.universe, self.changes, self.most, answer)
+        found = pairs_of_many(self.universe, self.changes, self.most, answer)
+        if not is_foreign(self.query):
+            return found
+        return itertools.chain(found, pairs_of_every_kind(self.universe, self.changes, self.most, answer))
 
     def _answer(self, rows: Rows) -> Any:
         """Return the coordinates of the answer on a table, which are computed once."""
@@ -306,7 +311,7 @@ class _SensitivitySearch:
         """Measure a pair, and return the largest ratio, over all norms, of the answer's change to the declared one."""
         try:
             before, after = self._answer(one), self._answer(other)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a query that ends the process would end the search without a word
             self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
             return 0.0
         for rows, answer in ((one, before), (other, after)):

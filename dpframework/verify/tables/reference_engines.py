@@ -1,18 +1,21 @@
 """Engines whose counts must equal those of other engines.
 
-They count the cross tables that queries name, or count several blocks. There is one of each kind for tables as studies
-have them, and one for small made-up tables.
+They count the cross tables that queries name, several blocks, or several tiles of a block. There is one of each kind
+for tables as studies have them, and one for small made-up tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
+from unittest import mock
 
 from dpframework.tables.blocks import Block
 from dpframework.tables.engine_base import Threads, _Blocks
 from dpframework.tables.joint_counts import joint_counts_of
 from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
+
+ROWS_OF_TILE = 3  # so few that even a small table has several tiles
 
 
 def by_tables(functions: Sequence[Callable[[Block], Any]]) -> list[Callable[[Block], Any]]:
@@ -63,6 +66,21 @@ class Halves(SmallTables):  # type: ignore[misc]  # final for all but the kit's 
         """Evaluate the function on both blocks."""
         block, middle = rows.block(self.universe), len(rows.rows) // 2
         return [function(block.at(half)) for half in (block.index[:middle], block.index[middle:])]
+
+
+@final
+class SmallTiles(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
+    """An engine whose blocks have tiles of at most `ROWS_OF_TILE` rows, as large blocks have several tiles."""
+
+    def map(self, rows: RowsHandle, function: Callable[[Block], Any]) -> list[Any]:
+        """Evaluate the function on the rows, which are one block of many tiles."""
+        of_any_size = Block.tiles
+
+        def tiles(block: Block, size: int = ROWS_OF_TILE) -> Iterator[Block]:
+            return of_any_size(block, min(size, ROWS_OF_TILE))
+
+        with mock.patch.object(Block, "tiles", tiles):
+            return super().map(rows, function)
 
 
 @final
