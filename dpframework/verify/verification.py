@@ -10,6 +10,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import BUILT_IN, Accountant
+from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Example
@@ -77,8 +78,8 @@ def verify_examples(
     Raises
     ------
     InputError
-        If a miner refuses its schema, if an audit refuses the schema or `replays` (see `audit`), or if the
-        distinguishing test refuses `runs`, which must be 0 or at least 100.
+        If a miner refuses its schema, if its code ends the process, if an audit refuses the schema or `replays` (see
+        `audit`), or if the distinguishing test refuses `runs`, which must be 0 or at least 100.
     """
     checks = _ExampleChecks(replays, runs, seed, seconds, tell, unit)
     subjects = [(name, example, relation) for name, example in examples.items() for relation in relations]
@@ -112,6 +113,13 @@ class _ExampleChecks:
 
     def verify(self, subjects: Sequence[tuple[str, Example, Relation]]) -> None:
         """Check the steps of all examples under each relation, and then audit each example."""
+        try:
+            self._verify(subjects)
+        except SystemExit as ended:  # it would end the verification without a word
+            names = ", ".join(dict.fromkeys(example.miner.name for _, example, _ in subjects))
+            raise InputError(f"the code of {names} ends the process (SystemExit); raise an error instead") from ended
+
+    def _verify(self, subjects: Sequence[tuple[str, Example, Relation]]) -> None:
         steps, number, made = self._patience.part(STEPS), len(subjects), []
         for k, (name, example, relation) in enumerate(subjects):
             unit = example.unit_for(self._unit)
@@ -165,7 +173,14 @@ class _ExampleChecks:
         losses, left_out = tuple(checks.losses.values()), tuple(dict.fromkeys(self._left_out))
         accountants = tuple(self._accountants.values())
         return Verification(
-            name, tuple(self._audits), sensitivities, samplers, losses, left_out, accountants=accountants
+            name,
+            tuple(self._audits),
+            sensitivities,
+            samplers,
+            losses,
+            left_out,
+            accountants=accountants,
+            related_runs=tuple(checks.runs),
         )
 
 

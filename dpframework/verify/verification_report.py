@@ -100,6 +100,9 @@ class Verification:
     accountants
         One entry for each tested accountant: a plugin's accountant that gives an example its total, or the one that
         was verified by itself.
+    related_runs
+        A text for each way in which a run on another schema than the examples', or with another parameter, follows from
+        more than its releases.
     """
 
     name: str
@@ -111,6 +114,7 @@ class Verification:
     bounding: BoundingReport | None = None
     accountants: tuple[AccountantReport, ...] = ()
     derivation: DerivationReport | None = None
+    related_runs: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -157,6 +161,7 @@ class Verification:
                 if audited.told_apart is not None and audited.told_apart.epsilon > audited.report.claim:
                     yield where + str(audited.told_apart)
         yield from (f"{one.relation}: {one}" for one in self.sensitivities if not one.passed)
+        yield from self.related_runs
         yield from (str(one) for one in self.samplers if not one.passed)
         yield from (str(one) for one in self.losses if not one.passed)
         yield from (str(one) for one in self.accountants if not one.passed)
@@ -172,6 +177,7 @@ class Verification:
             "tightness": self.tightness if math.isfinite(self.tightness) else None,
             "audits": [one.to_dict() for one in self.audits],
             "sensitivities": [one.to_dict() for one in self.sensitivities],
+            "related_runs": list(self.related_runs),
             "samplers": [one.to_dict() for one in self.samplers],
             "losses": [one.to_dict() for one in self.losses],
             "left_out": list(self.left_out),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, final
 
 import attrs
 
-from dpframework.accountant import BUILT_IN, Accountant, AccountedPlan
+from dpframework.accountant import BUILT_IN, Accountant, AccountedPlan, ZCDPAccountant
 from dpframework.accountant.delta_composition import exact_delta_of
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy_losses import Relation, decimal_text
+from dpframework.facts.privacy_losses import Relation, decimal_text, exact
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit, UnitChange
 from dpframework.plan.nodes import sequential
@@ -24,6 +25,7 @@ from dpframework.verify.queries.large_tables import largest_number
 from dpframework.verify.tables.neighbours import SAMPLED_ROWS, Universe
 from dpframework.verify.tables.small_table_handles import SmallTables
 
+AMOUNTS = (int, float, str, Decimal, Fraction)  # the types that a parameter `epsilon` or `rho` may have
 SCOPE = "audited"  # the name of the scope that holds the miner's plan
 USUAL_DELTA = Fraction(1, 10**6)  # the delta for testing a plan without a pure claim if its example gives no delta
 
@@ -173,6 +175,17 @@ class Subject:
             return self.exact_delta
         delta = self.delta or USUAL_DELTA
         return None if self.claim_at(delta) is None else delta
+
+    @property
+    def overspent(self) -> str | None:
+        """A text that says so if the plan costs more than the miner's parameter `epsilon` or `rho`, if it has one."""
+        total = ZCDPAccountant(self.relation, delta=self.delta or USUAL_DELTA).total(self.plan)
+        for name, spent in (("epsilon", self.claim), ("rho", None if total is None else total.rho)):
+            given = getattr(self.miner, name, None)
+            if spent is not None and isinstance(given, AMOUNTS) and spent > exact(given, name):
+                what = f"the plan costs {name} = {float(spent):g} under {self.relation}, and the parameter is {given}"
+                return f"{what}: is the parameter spent more than once?"
+        return None
 
     def require_claim(self) -> None:
         """Refuse a plan without any claim.

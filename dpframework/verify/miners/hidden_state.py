@@ -336,7 +336,8 @@ def _restore(value: Any, held: Contents) -> None:
         case np.random.RandomState():
             value.set_state(pickle.loads(parts[0]))
         case io.StringIO() | io.BytesIO():
-            value.__setstate__(pickle.loads(parts[0]).__getstate__())
+            buffer: Any = value
+            buffer.__setstate__(pickle.loads(parts[0]).__getstate__())
         case _ if _is_cached_function(value):
             value.cache_clear()
         case _ if (type(value).__module__.partition(".")[0], type(value).__name__) in FRAMES:

@@ -20,7 +20,15 @@ from dpframework.verify.mechanisms.neighbour_answers import Answers, invent_answ
 from dpframework.verify.mechanisms.probe_answers import probes
 from dpframework.verify.mechanisms.sampler_check import serves
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
-from dpframework.verify.miners.transcript import DerivationEvent, PartitionEvent, ReleaseEvent, SampleEvent, record
+from dpframework.verify.miners.steering import steer
+from dpframework.verify.miners.transcript import (
+    DerivationEvent,
+    PartitionEvent,
+    ReleaseEvent,
+    SampleEvent,
+    Transcript,
+    record,
+)
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.plugin_code import is_foreign
 from dpframework.verify.queries.row_climb import answer_among, climb_rows
@@ -28,19 +36,24 @@ from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_table_handles import RowsHandle
 
 MOST_ALIKE = 24  # the most queries of a plugin with equal facts that are traced
+MOST_INPUTS = 4  # with how many inputs one query of a plugin is traced
 MOST_CLIMBED = 4  # for this many queries of a miner, a search looks for the rows that change the answer most
 
 
 @final
 @attrs.frozen(eq=False)
 class QueryCall:
-    """A query in a run, with its mechanism, its inputs, the attributes derived before it, and the path of its step."""
+    """A query in a run, with its mechanism, its inputs, the attributes derived before it, and the path of its step.
+
+    `in_parts` tells whether the query reads a part of the table.
+    """
 
     query: Query
     mechanism: Mechanism
     inputs: Mapping[str, Any]
     derived: tuple[tuple[Attribute, Cases], ...]
     path: str = ""
+    in_parts: bool = False
 
 
 def trace_queries(subject: Subject) -> Iterator[QueryCall]:
@@ -48,33 +61,69 @@ def trace_queries(subject: Subject) -> Iterator[QueryCall]:
 
     Of queries with equal facts and a mechanism of the same name, only the first is yielded. If they are a plugin's
     queries, up to `MOST_ALIKE` of them are yielded, without those that hold the same as an earlier one. A query's own
-    comparison does not count, since it may leave out what decides about the answer.
+    comparison does not count, since it may leave out what decides about the answer. A plugin's query that gets inputs
+    is yielded with up to `MOST_INPUTS` of them: the first inputs, and the last ones of some runs.
+
+    Steps of a plugin's miner that none of these runs releases come last, since a branch may be taken too seldom.
     """
-    seen: dict[Any, list[Query]] = {}
-    kinds = subject.universe.kinds
+    seen: dict[Any, list[QueryCall]] = {}
+    asked = set[int]()
     for seed, size in enumerate((0, 3, 12, 60, 60, 60)):
-        rows = bytes(k % kinds for k in range(size))
-        transcript = record(subject, fit_rows(subject, rows), seed, flattening=3)
-        derived: dict[int, tuple[tuple[Attribute, Cases], ...]] = {0: ()}
-        for event in transcript.events:
-            before = derived[event.rows]
-            match event:
-                case PartitionEvent():
-                    derived.update(dict.fromkeys(event.parts, before))
-                case SampleEvent():
-                    derived[event.result] = before
-                case DerivationEvent():
-                    derived[event.result] = (*before, (event.attribute, event.cases))
-                case ReleaseEvent():
-                    query = event.charge.step.query
-                    key = query.facts(), event.charge.step.mechanism.name
-                    path = event.charge.path.removeprefix(SCOPE + "/")
-                    alike = seen.setdefault(key, [])
-                    if not alike or (
-                        len(alike) < MOST_ALIKE and is_foreign(query) and not any(same(query, one) for one in alike)
-                    ):
-                        alike.append(query)
-                        yield QueryCall(query, event.charge.step.mechanism, event.inputs, before, path)
+        rows = bytes(k % subject.universe.kinds for k in range(size))
+        yield from _new_calls(subject, record(subject, fit_rows(subject, rows), seed, flattening=3), seen, asked)
+    if is_foreign(subject.miner):
+        yield from _seldom_asked(subject, seen, asked)
+
+
+def _new_calls(
+    subject: Subject, transcript: Transcript, seen: dict[Any, list[QueryCall]], asked: set[int]
+) -> Iterator[QueryCall]:
+    """Yield the queries of a run that are unlike those of earlier runs (see `trace_queries`)."""
+    derived: dict[int, tuple[tuple[Attribute, Cases], ...]] = {0: ()}
+    others = dict[int, QueryCall]()  # the last call of each known query with inputs that it did not have before
+    for event in transcript.events:
+        before = derived[event.rows]
+        match event:
+            case PartitionEvent():
+                derived.update(dict.fromkeys(event.parts, before))
+            case SampleEvent():
+                derived[event.result] = before
+            case DerivationEvent():
+                derived[event.result] = (*before, (event.attribute, event.cases))
+            case ReleaseEvent(charge=charge):
+                asked.add(id(charge.planned))
+                path, in_parts = charge.path.removeprefix(SCOPE + "/"), subject.plan.in_parts(charge.planned)
+                call = QueryCall(charge.step.query, charge.step.mechanism, event.inputs, before, path, in_parts)
+                alike = seen.setdefault((call.query.facts(), call.mechanism.name), [])
+                foreign = is_foreign(call.query)
+                equal = [one for one in alike if foreign and same(call.query, one.query)]
+                if not alike or (foreign and not equal and len(alike) < MOST_ALIKE):
+                    alike.append(call)
+                    yield call
+                elif equal and len(equal) < MOST_INPUTS and not any(same(call.inputs, one.inputs) for one in equal):
+                    others[id(equal[0])] = call
+    for call in others.values():
+        seen[call.query.facts(), call.mechanism.name].append(call)
+        yield call
+
+
+def _seldom_asked(subject: Subject, seen: dict[Any, list[QueryCall]], asked: set[int]) -> Iterator[QueryCall]:
+    """Yield the queries of planned steps that were not released: without inputs, or as steered runs release them."""
+    left = []
+    for step in subject.plan.steps():
+        if id(step) in asked or not (is_foreign(step.query) or is_foreign(step.mechanism)):
+            continue
+        call = QueryCall(step.query, step.mechanism, {}, (), step.name, subject.plan.in_parts(step))
+        try:
+            evaluate(subject, call, fit_rows(subject, bytes(3)))
+        except Exception:  # it needs inputs or derived attributes
+            left.append(step)
+        else:
+            yield call
+    if left:
+        tables = [fit_rows(subject, bytes(k % subject.universe.kinds for k in range(size))) for size in (12, 60)]
+        for _, transcript in steer(subject, tables, subject.patience, 0):
+            yield from _new_calls(subject, transcript, seen, asked)
 
 
 def are_equal(one: Any, other: Any) -> bool:

@@ -26,14 +26,16 @@ from dpframework.verify.miners.audit_report import AuditReport, Violation
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.author_witness_replay import WitnessReplay, replay_witness
 from dpframework.verify.miners.delta_tail_test import TailReport, check_tail_of
+from dpframework.verify.miners.large_table_runs import examine_billions, examine_every_kind
 from dpframework.verify.miners.loss_search import TIGHT, LossSearch
 from dpframework.verify.miners.query_trace import with_climbed_rows
 from dpframework.verify.miners.same_behaviour_check import MOST_ROWS, SMALL, Behaviour, loss_text
-from dpframework.verify.miners.steering import steer
+from dpframework.verify.miners.steering import aim_at_constants, steer
 from dpframework.verify.miners.table_search import MOST_SHRINKS, WorstPair, label_pair, shrink_tables
 from dpframework.verify.miners.transcript import Transcript, record
 from dpframework.verify.miners.transcript_replay import Weigher
 from dpframework.verify.patience import Patience
+from dpframework.verify.plugin_code import is_foreign
 from dpframework.verify.tables.neighbours import Rows, changes
 
 FLATTENINGS = (1, 1, 3, 10)  # how many times wider than claimed the noise of recorded runs is, in turn
@@ -137,7 +139,11 @@ class _Audit:
         for table, transcript in steer(subject, tables, behaviour.patience.part(STEERED), self.replays):
             behaviour.examine(table, transcript, most=8)
             behaviour.examine_many(transcript, self.most)
+            examine_every_kind(behaviour, transcript, self.most)
             steered.append(transcript)
+        if is_foreign(subject.miner):
+            for table, transcript in aim_at_constants(subject, tables, behaviour.patience, self.replays):
+                behaviour.examine_briefly(table, transcript)
         claim, delta, worst, pair = 0.0, float(subject.exact_delta), 0.0, None
         if subject.claim is not None:
             claim = float(subject.claim)
@@ -195,6 +201,9 @@ class _Audit:
                 number = max(FEWEST_RUNS, min(MOST_RUNS, self.replays // 400))
         if not behaviour.patience.over:
             behaviour.examine_many(transcripts[0], self.most)
+            examine_every_kind(behaviour, transcripts[0], self.most)
+            if is_foreign(self.subject.miner):
+                examine_billions(behaviour, transcripts[0])
         return transcripts
 
     def _telling(self, tail: TailReport) -> tuple[Subject, TailReport]:

@@ -41,8 +41,12 @@ TOLERANCE = 1e-6  # rounding allowed in a sum of log-densities, relative to 1 pl
 MOST_ROWS = 60  # the most rows of random tables
 SMALL = 10  # the most rows of small random tables
 FORGOTTEN = 4  # on this many further tables, a recorded run is replayed as if no run had come before
+FEW_UNITS = 3  # a table of more rows or units is also shuffled, with the same shuffle each time
 SHOWN = 3  # how many places a message names
-ADVICE = "if the miner draws random numbers, take them from table.public_random(), which repeats them"
+ADVICE = (
+    "if the miner draws random numbers, take them from table.public_random(), which repeats them; "
+    "a result must hold values, and not the table, a generator or the time"
+)
 STILL = 8  # how many sizes of tables, each with two tables, show whether a query's answer ever changes
 
 
@@ -59,11 +63,15 @@ class Behaviour:
     patience
         When this is over, no further tables are tried. Each transcript is still replayed on its own table, and on this
         table's rows in another order.
+    memory
+        Whether what the code holds is looked at before the first run, as `examine_memory` needs.
 
     Attributes
     ----------
     sizes
         The fewest and the most rows that two neighbours may share.
+    keeps_size
+        Whether neighbours, and so all tables that a chain of them connects, have the same number of rows.
     allowed
         The largest loss that a pure claim allows, with a margin for rounding; infinite without a pure claim.
     reruns
@@ -72,18 +80,18 @@ class Behaviour:
         The violations found, by kind, at most one of each kind.
     """
 
-    def __init__(self, subject: Subject, rng: np.random.Generator, patience: Patience) -> None:
+    def __init__(self, subject: Subject, rng: np.random.Generator, patience: Patience, *, memory: bool = True) -> None:
         self.subject, self.rng, self.patience = subject, rng, patience
         self.sizes = Sizes.of(subject.schema, subject.relation, subject.most_rows(MOST_ROWS * subject.by.rows))
-        # Whether neighbours, and so all tables that a chain of them connects, have the same number of rows.
-        self._same_size = subject.relation is Relation.REPLACE_ONE or subject.schema.rows is not None
+        self.keeps_size = subject.relation is Relation.REPLACE_ONE or subject.schema.rows is not None
         claim = subject.claim
         self._tolerance = TOLERANCE * (1 + float(claim or 0))
         self.allowed = math.inf if claim is None else float(claim) + self._tolerance
         self.reruns = 0
         self.violations: dict[str, Violation] = {}
-        parts = [part for step in subject.plan.steps() for part in (step.query, step.mechanism)]
-        self._hidden = HiddenState({id(part): part for part in (*parts, subject.miner)}.values())
+        if memory:
+            parts = [part for step in subject.plan.steps() for part in (step.query, step.mechanism)]
+            self._hidden = HiddenState({id(part): part for part in (*parts, subject.miner)}.values())
 
     def table(self, most: int) -> Rows:
         """Return a random table of up to `most` rows. With probability 1/2, it has at most three kinds of rows."""
@@ -123,7 +131,7 @@ class Behaviour:
             there = self._replay(transcript, drop_labels(other))
             loss = there.loss(here)
             if there.divergence is not None:
-                self._keep_divergence(_kind(there), f"on a neighbour, {there.divergence}", rows, other, transcript)
+                self._keep_divergence(kind_of(there), f"on a neighbour, {there.divergence}", rows, other, transcript)
             elif loss > self.allowed:
                 what = (
                     f"a transcript loses {loss_text(loss)}, the plan claims {loss_text(float(self.subject.claim or 0))}"
@@ -133,7 +141,7 @@ class Behaviour:
             if self.patience.over:
                 return
             there = self._replay(transcript, far)
-            if there.divergence is not None and _kind(there) not in self.violations:
+            if there.divergence is not None and kind_of(there) not in self.violations:
                 self._walk(table, far, transcript)
 
     def examine_memory(self, table: Rows, transcript: Transcript) -> None:
@@ -155,7 +163,7 @@ class Behaviour:
             if places and (not all(map(is_cache, places)) or self._cache_matters(transcript, table, rows)):
                 what = f"a run keeps something of its rows for later runs, in {', '.join(places[:SHOWN])}"
                 self.add("kept", what, table, rows, transcript)
-            elif there.divergence is not None and _kind(there) not in self.violations:
+            elif there.divergence is not None and kind_of(there) not in self.violations:
                 what = f"a run keeps something for later runs: if the first run is on another table, {there.divergence}"
                 self.add("kept", what, table, rows, transcript)
 
@@ -212,7 +220,7 @@ class Behaviour:
                 return
             row = bytes((kind,))
             there = self._replay(transcript, row * most)
-            if there.divergence is None or (not there.refused and (self._same_size or kind != first)):
+            if there.divergence is None or (not there.refused and (self.keeps_size or kind != first)):
                 continue
 
             def stops(size: int, row: bytes = row, refused: bool = there.refused) -> bool:
@@ -222,9 +230,16 @@ class Behaviour:
             if not stops(0):
                 low = last_before(stops, most)
                 there = self._replay(transcript, row * (low + 1))
-                self.add(_kind(there), f"on a neighbour, {there.divergence}", row * low, row * (low + 1), transcript)
+                self.add(kind_of(there), f"on a neighbour, {there.divergence}", row * low, row * (low + 1), transcript)
             elif there.refused:
                 self.add("refused", f"on this table, {there.divergence}", row * most, row * most, transcript)
+
+    def examine_briefly(self, table: Rows, transcript: Transcript) -> None:
+        """Replay a transcript on an unlike table, and on the tables between if something differs."""
+        far = self._unlike(table, 2)
+        there = self._replay(transcript, far)
+        if there.divergence is not None and kind_of(there) not in self.violations:
+            self._walk(table, far, transcript)
 
     def examine_pair(self, pair: Pair, transcript: Transcript) -> None:
         """Replay a transcript, miner included, on both tables of a pair, such as the pair on which it loses most."""
@@ -233,7 +248,7 @@ class Behaviour:
             replayed = self._replay(transcript, drop_labels(there))
             if replayed.divergence is not None:
                 self._keep_divergence(
-                    _kind(replayed), f"on a neighbour, {replayed.divergence}", here, there, transcript
+                    kind_of(replayed), f"on a neighbour, {replayed.divergence}", here, there, transcript
                 )
 
     def add(self, kind: str, what: str, one: Rows, other: Rows, transcript: Transcript | None) -> None:
@@ -243,7 +258,10 @@ class Behaviour:
     def _order(self, here: TranscriptReplay, rows: Labelled, transcript: Transcript) -> None:
         first = len(rows) % self.subject.together
         units = units_of(rows[first:], self.subject.together)  # rows that are sampled together stay together
-        for order in (units[1:] + units[:1], units[::-1]):
+        mixed = units[1:] + units[:1]
+        if len(units) > FEW_UNITS:  # some answers stay the same if all rows move up by one, and if they are reversed
+            mixed = [mixed[k] for k in np.random.default_rng(len(units)).permutation(len(units)).tolist()]
+        for order in (mixed, units[::-1]):
             other = _join([rows[:first], *order])
             there = self._replay(transcript, drop_labels(other))
             loss = there.loss(here)
@@ -285,16 +303,16 @@ class Behaviour:
         """
         for k in range(most):
             far = self.table(SMALL if k % 2 else MOST_ROWS)
-            if self._same_size:
+            if self.keeps_size:
                 far = (far + self.table(MOST_ROWS) + bytes(len(table)))[: len(table)]
-            yield b"" if k == 0 and not self._same_size else far
+            yield b"" if k == 0 and not self.keeps_size else far
 
     def _unlike(self, table: Rows, k: int) -> Rows:
         """Return table number `k` of a fixed series of tables that are unlike a given table.
 
         Under replace-one, or if the number of rows is public, it has as many rows as the given table.
         """
-        size = len(table) if self._same_size else min(self.sizes.most, k * (len(table) + 1))
+        size = len(table) if self.keeps_size else min(self.sizes.most, k * (len(table) + 1))
         return bytes((k + j * (k + 1)) % self.subject.universe.kinds for j in range(size))
 
     def _walk(self, table: Rows, far: Rows, transcript: Transcript) -> None:
@@ -319,7 +337,7 @@ class Behaviour:
                 beside = shared[1:]
             else:
                 beside = (*shared, (len(one), other[-1]))
-            self._keep_divergence(_kind(there), f"on a neighbour, {there.divergence}", shared, beside, transcript)
+            self._keep_divergence(kind_of(there), f"on a neighbour, {there.divergence}", shared, beside, transcript)
             return
 
     def _keep_divergence(self, kind: str, what: str, one: Labelled, other: Labelled, transcript: Transcript) -> None:
@@ -348,7 +366,8 @@ class Behaviour:
         self.add(kind, what, *tables, transcript)
 
 
-def _kind(replayed: TranscriptReplay) -> str:
+def kind_of(replayed: TranscriptReplay) -> str:
+    """Return the kind of violation that a replay shows."""
     return "refused" if replayed.refused else "control"
 
 

@@ -14,6 +14,7 @@ import collections
 import contextlib
 import dis
 import functools
+import itertools
 import math
 import sys
 import types
@@ -41,6 +42,7 @@ COORDINATES = 4  # how many coordinates are each made the largest in turn
 OPPOSED = 2  # for this many coordinates, further runs put all other coordinates on the other side of 0
 FEWEST_RUNS = 40  # how many runs may be tried, even if an audit makes few replays
 REPLAYS_OF_RUN = 80  # an audit of more replays tries one run for each 80 of them
+REPLAYS_OF_AIM = 160  # an audit of more replays aims one more run at a constant for each 160 of them
 MOST_STEPS = 4  # if a run reached something new, how many of its events are aimed at other outputs, one at a time
 LONG = 6  # variants are tried only of runs with at most this many events, since longer runs take long
 MOST_KEPT = 6  # how many runs are kept, at most
@@ -124,6 +126,29 @@ def steer(
             yield rows, transcript
         if new and len(transcript.events) <= LONG:
             left += _variants(aims, len(transcript.events), constants)
+
+
+def aim_at_constants(
+    subject: Subject, tables: Sequence[Rows], patience: Patience, replays: int
+) -> Iterator[tuple[Rows, Transcript]]:
+    """Yield runs in which all releases put out a constant of the code, or a number between two, each with its table.
+
+    Code may do something else for such numbers without any branch, for example by interpolation. Such runs reach
+    nothing new, and `steer` does not keep them.
+
+    Parameters
+    ----------
+    subject, tables, patience, replays
+        See `steer`.
+    """
+    things = [subject.miner, *(part for step in subject.plan.steps() for part in (step.query, step.mechanism))]
+    constants = constants_of(things)[:MOST_CONSTANTS]
+    between = [(one + other) / 2 for one, other in itertools.pairwise(sorted(constants)) if other - one > 1]
+    for k, number in enumerate([*constants, *between][: replays // REPLAYS_OF_AIM]):
+        if patience.over:
+            return
+        gate, rows = _SteeringGate(subject.engine, SeededRandomness(k), aims=[(number, None)]), tables[k % len(tables)]
+        yield rows, run_through(subject, gate, rows)
 
 
 def _variants(aims: Sequence[Aim], length: int, constants: Sequence[float]) -> Iterator[Sequence[Aim]]:

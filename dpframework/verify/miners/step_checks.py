@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from reprlib import repr as short
 from typing import Any, final
 
 import attrs
@@ -26,6 +27,7 @@ from dpframework.verify.miners.query_trace import (
     takes_any_answers,
     trace_queries,
 )
+from dpframework.verify.miners.related_runs import run_problems
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import is_foreign
@@ -68,6 +70,9 @@ class StepChecks:
         the mechanism's claim.
     sensitivities
         The reports of the searches for the sensitivities of queries.
+    runs
+        A text for each way in which a run on another schema, or with another parameter, follows from more than its
+        releases.
     samplers
         The reports on the draws of mechanisms.
     losses
@@ -89,11 +94,12 @@ class StepChecks:
         self.sensitivities: dict[Any, SensitivityReport] = {}
         self._local_answers: dict[Any, LocalAnswer] = {}
         self._other: OtherProcess | None = None
-        self._searched: dict[Any, list[Query]] = {}
+        self._searched: dict[Any, list[tuple[Query, dict[str, Any]]]] = {}
         self._units: set[Any] = set()
         self._related: dict[Any, list[Query]] = {}
         self._alike: dict[Any, list[tuple[str, SensitivityReport]]] = {}
         self._mechanisms: list[tuple[Mechanism, Any]] = []
+        self.runs: list[str] = []
         self.samplers: dict[Any, SamplerReport] = {}
         self.losses: dict[tuple[Any, QueryFacts, Relation], LossReport] = {}
 
@@ -113,6 +119,7 @@ class StepChecks:
                 searched = self._search(subject, asked, patience)
                 self._check_mechanism(subject, asked, searched, patience)
                 self._search_unit(subject, asked, patience)
+                self._search_part(subject, asked, patience)
                 self._note(subject, asked, searched)
         if is_foreign(subject.miner):
             for how, schema in related_schemas(subject.schema):
@@ -124,7 +131,7 @@ class StepChecks:
                 self._check_related(attrs.evolve(subject, miner=miner), how, own, patience)
 
     def _check_related(self, subject: Subject, how: str, own: Sequence[Any], patience: Patience) -> None:
-        """Search the queries that a plugin's miner makes on another schema or with another parameter.
+        """Search the queries that a plugin's miner makes on another schema or with another parameter, and replay a run.
 
         Nothing is searched if the miner claims nothing there. If the miner makes an equal query for its example, the
         query depends on neither schema nor parameter, and is not searched again.
@@ -135,6 +142,10 @@ class StepChecks:
             asked = list(trace_queries(subject))
         except Exception:  # the miner does not accept this schema or parameter, and so claims nothing for it
             return
+        if not patience.over:
+            self.runs += [
+                f"{subject.relation}, {how}: {found}" for found in run_problems(subject, self._seed, patience)
+            ]
         for one in asked:
             # A function that a query makes anew for each schema, such as a lambda, may be meant for all schemas.
             if not is_foreign(one.query) or any(
@@ -158,6 +169,8 @@ class StepChecks:
             )
             known.append(one.query)
             self.sensitivities[like, len(known)] = attrs.evolve(found, query=f"{found.query}, {how}")
+            self._search_unit(subject, one, patience, how)
+            self._search_part(subject, one, patience, how)
 
     def evaluate_in_new_process(self) -> None:
         """Evaluate the queries again in one new process, and note those whose answers differ there."""
@@ -177,6 +190,7 @@ class StepChecks:
         self.evaluate_in_new_process()
         return [
             *(f"{one.relation}: {one}" for one in self.sensitivities.values() if not one.passed),
+            *self.runs,
             *(str(one) for one in self.samplers.values() if not one.passed),
             *(str(one) for one in self.losses.values() if not one.passed),
         ]
@@ -206,17 +220,19 @@ class StepChecks:
             # A plugin's query may be wrong although one with equal facts is right. So it is searched too, on the
             # smallest tables.
             known = self._searched.setdefault(key, [])
-            if is_foreign(asked.query) and not any(same(asked.query, one) for one in known):
-                known.append(asked.query)
+            call = asked.query, dict(asked.inputs)
+            if is_foreign(asked.query) and not any(same(call, one) for one in known):
+                known.append(call)
                 smallest = self._search_smallest(subject, asked, patience)
                 if not smallest.passed:
+                    given = f", given {short(dict(asked.inputs))}" if asked.inputs else ""
                     self.sensitivities[key, len(known)] = attrs.evolve(
-                        smallest, query=f"{smallest.query}, of step '{asked.path}'"
+                        smallest, query=f"{smallest.query}, of step '{asked.path}'{given}"
                     )
             return self.sensitivities.get(key) or next((found for at, found in alike if at == schema), None)
         self._tell(f"searching the sensitivity of {asked.query.text}")
         self.sensitivities[key] = self._search_sensitivity(subject, asked, self._pairs, patience, rows)
-        self._searched.setdefault(key, []).append(asked.query)
+        self._searched.setdefault(key, []).append((asked.query, dict(asked.inputs)))
         alike.append((schema, self.sensitivities[key]))
         if is_foreign(asked.query):
             some = fit_rows(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
@@ -242,22 +258,43 @@ class StepChecks:
         given = asked.query, subject.schema, subject.relation
         return search_smallest_tables(*given, inputs=asked.inputs, derived=asked.derived, seconds=patience.left / 2)
 
-    def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience) -> None:
+    def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience, how: str = "") -> None:
         """Search the sensitivities that a query declares for units of several rows.
 
-        If the subject's unit has several rows, the search of the query itself has tested them.
+        If the subject's unit has several rows, the search of the query itself has tested them. On another schema or
+        with another parameter than the example's, which `how` says, units of one size are enough.
         """
         facts, bound = asked.query.facts(), subject.schema.row_bound
-        for rows in (*UNITS, *MORE_UNITS) if is_foreign(asked.query) else UNITS:
+        for rows in (UNIT,) if how else (*UNITS, *MORE_UNITS) if is_foreign(asked.query) else UNITS:
             declared = asked.query.for_rows(rows)
-            like = facts.name, tuple(declared), subject.relation, rows
+            like = facts.name, tuple(declared), subject.relation, rows, *((how,) if how else ())
             if subject.by.rows > 1 or not declared or like in self._units or patience.over:
                 return
             if bound is not None and bound <= rows:
                 return  # beside such a unit there is no room for another row
             self._units.add(like)
             found = self._search_sensitivity(subject, asked, self._pairs // 2, patience, rows)
-            self.sensitivities[like] = attrs.evolve(found, query=f"{found.query}, of a unit of {rows} rows")
+            where = f", {how}" if how else ""
+            self.sensitivities[like] = attrs.evolve(found, query=f"{found.query}, of a unit of {rows} rows{where}")
+
+    def _search_part(self, subject: Subject, asked: QueryCall, patience: Patience, how: str = "") -> None:
+        """Search what a plugin's query declares for an added row, if it reads a part under replace-one.
+
+        A replaced row may leave one part and enter another. So noise in parts is scaled by that change, which the
+        search under replace-one does not look at.
+        """
+        if subject.relation is Relation.ADD_OR_REMOVE_ONE or not asked.in_parts or not is_foreign(asked.query):
+            return
+        facts = asked.query.facts()
+        like = "in parts", facts.name, facts.sensitivities, how
+        known = self._related.setdefault(like, [])
+        if patience.over or any(same(asked.query, query) for query in known):
+            return
+        part = attrs.evolve(subject, schema=subject.schema.of_part(), relation=Relation.ADD_OR_REMOVE_ONE)
+        found = self._search_sensitivity(part, asked, self._pairs // 2, patience)
+        known.append(asked.query)
+        where = f", {how}" if how else ""
+        self.sensitivities[like, len(known)] = attrs.evolve(found, query=f"{found.query}, in parts{where}")
 
     def _key(self, mechanism: Mechanism) -> Any:
         """Return the key of a mechanism's reports.

@@ -42,7 +42,7 @@ from dpframework.verify.miners.transcript import (
 )
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.small_table_handles import RowsHandle, with_units
+from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables, with_units
 
 MOST_SAMPLES = 512  # the most samples of one table whose probabilities are added up
 MOST_REMEMBERED = 100_000  # the most rows, in total, of tables whose results are cached
@@ -125,10 +125,22 @@ class _ForcedGate(WatchedGate):
             raise RunDiverged(f"the run makes {event} where the recorded run did '{recorded}'")
 
 
-def replay(subject: Subject, transcript: Transcript, rows: Rows) -> TranscriptReplay:
-    """Run the miner on a table with the outputs of a transcript forced upon it."""
+def replay(subject: Subject, transcript: Transcript, rows: Rows, engine: SmallTables | None = None) -> TranscriptReplay:
+    """Run the miner on a table with the outputs of a transcript forced upon it.
+
+    Parameters
+    ----------
+    subject
+        The subject of the audit.
+    transcript
+        The transcript.
+    rows
+        The table.
+    engine
+        An engine that counts in place of the subject's.
+    """
     noise, seed = SeededRandomness(zlib.crc32(rows)), transcript.public_seed
-    gate = _ForcedGate(subject.engine, noise, (), public_seed=seed, recorded=transcript.events)
+    gate = _ForcedGate(engine or subject.engine, noise, (), public_seed=seed, recorded=transcript.events)
     try:
         outcome = run_through(subject, gate, rows).outcome
     except RunDiverged as diverged:
@@ -265,7 +277,7 @@ class Weigher:
             return difference(self.densities(one), self.densities(other), self._caps)
         except TooManySamplesError:
             return 0.0
-        except Exception:
+        except (Exception, SystemExit):
             return math.inf
 
 

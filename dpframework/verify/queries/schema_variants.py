@@ -33,8 +33,7 @@ from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
 from dpframework.run.miner import Miner
-from dpframework.verify.miners.hidden_state import is_foreign_module
-from dpframework.verify.queries.code_constants import words_compared_with
+from dpframework.verify.plugin_code import is_foreign_module, words_compared_with
 
 MORE = "one more"  # the label of the value that is added to an attribute
 # What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8

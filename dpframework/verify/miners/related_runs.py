@@ -1,0 +1,41 @@
+"""Runs on other schemas and with other parameters than the examples', which must follow from their releases, too.
+
+A miner may look at its rows only where cells may be missing, or print exact counts only if a flag is set. The audit
+replays runs of the examples alone. So one run on each related schema, and with each related parameter, is replayed on
+a few tables.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.query_trace import fit_rows
+from dpframework.verify.miners.same_behaviour_check import MOST_ROWS, Behaviour
+from dpframework.verify.miners.transcript import record
+from dpframework.verify.patience import Patience
+
+MOST_NEIGHBOURS = 2  # on how many neighbours a run is replayed
+
+
+def run_problems(subject: Subject, seed: int, patience: Patience) -> list[str]:
+    """Replay one run on a few tables, and return a text for each way in which it follows from more than its releases.
+
+    A run that fails shows nothing: the miner need not run on a schema, or with a parameter, that no example has.
+
+    Parameters
+    ----------
+    subject
+        The subject, on a related schema or with a related parameter.
+    seed
+        The seed of the tables and draws.
+    patience
+        When this is over, no further tables are tried.
+    """
+    behaviour = Behaviour(subject, np.random.default_rng(seed), patience, memory=False)
+    most = min(behaviour.sizes.most, MOST_ROWS)
+    table = fit_rows(subject, bytes(k % subject.universe.kinds for k in range(most)))
+    transcript = record(subject, table, seed)
+    if transcript.outcome.error is None:
+        behaviour.examine(table, transcript, MOST_NEIGHBOURS)
+    return [str(found) for found in behaviour.violations.values()]
