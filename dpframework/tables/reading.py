@@ -150,9 +150,10 @@ def _columns_of_units(
     encoder, made, first = ColumnEncoder(rows.schema, source.name, policy), UnitColumns(rows, number), 0
     for block in source.blocks(rows.schema.column_names):
         encoded = encoder.encode(block)
-        length = len(next(iter(encoded.values())).codes)
-        made.add(whose[first : first + length], encoded)
-        first += length
+        first += (length := len(next(iter(encoded.values())).codes))
+        if first > len(ids):
+            raise rows_changed(source.name)
+        made.add(whose[first - length : first], encoded)
     if first != len(ids):
         raise rows_changed(source.name)
     encoder.require_fit()

@@ -79,8 +79,10 @@ class RowsOfUnits(Shuffle[None]):
         blocks: list[list[pl.DataFrame]] = [[] for _ in range(buckets)]
         for block in source.blocks(read.column_names):
             encoded = encoder.encode(block)
-            here = whose[start : start + len(next(iter(encoded.values())).codes)]
-            start += len(here)
+            start += (length := len(next(iter(encoded.values())).codes))
+            if start > len(ids):
+                raise rows_changed(source.name)
+            here = whose[start - length : start]
             there = np.where(here < 0, -1, to[here]) if number else here
             columns = _frame(read.columns, encoded).with_columns(pl.Series("unit", within[here] if number else here))
             for k, own in enumerate(blocks):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,11 +18,11 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.tables import row_bound_shuffle
+from dpframework.tables import reading, row_bound_shuffle, two_view_reader, view_join_shuffle
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contribution_bounding import ranges
 from dpframework.tables.encoding import Unfit
-from dpframework.tables.ids import ids_of
+from dpframework.tables.ids import Ids, ids_in, ids_of
 from dpframework.tables.piecewise_reading import read_in_pieces, shuffle_of
 from dpframework.tables.row_bound_shuffle import BoundedRows, IdRows
 from dpframework.tables.shuffle_into_buckets import (
@@ -209,6 +209,25 @@ def test_what_does_not_fit_is_refused_in_the_same_words(name: str, schema: dpf.S
         read_in_pieces(attrs.evolve(files, out_of_domain="clamp"), 3, 2)
 
 
+@pytest.mark.parametrize(
+    ("unit", "says"),
+    [
+        (dpf.PrivacyUnit("ill", 2), "unit 'ill' is an attribute of the schema"),
+        (dpf.PrivacyUnit("person", 2, period="month", date="cost"), "date 'cost' is an attribute of the schema"),
+        (dpf.PrivacyUnit("person", 2, period="month", date="day"), "reads one month at a time; say which"),
+        (dpf.PrivacyUnit(period="month", date="day"), "reads one month at a time; say which"),
+    ],
+    ids=["id", "date", "period", "period of rows"],
+)
+def test_units_that_cannot_be_read_are_refused_in_the_same_words(
+    unit: dpf.PrivacyUnit, says: str, tmp_path: Path
+) -> None:
+    pl.DataFrame({**COLUMNS, "day": ["2026-03-01"] * 4}).write_parquet(tmp_path / "visits.parquet")
+    (in_memory, *in_pieces) = refusals(TableFiles(tmp_path, STRICT, unit=unit, key=KEY))
+    assert says in in_memory
+    assert in_pieces == [in_memory] * 2
+
+
 def test_rows_that_are_not_kept_may_hold_anything(tmp_path: Path) -> None:
     """Only what a table keeps is looked at, as in memory."""
     for k in range(2):
@@ -297,6 +316,48 @@ def test_a_file_that_loses_a_row_between_is_refused(tmp_path: Path) -> None:
         pl.read_parquet(pieces[0].file)[1:].write_parquet(pieces[0].file)
         with pytest.raises(dpf.InputError, match="changed while it was read; read it again"):
             how.settle(pieces[0], spread[0].state, [answers[0]])
+
+
+SIDES = dpf.Schema([dpf.Boolean("ill", view="left"), dpf.Numeric("cost", 0, 100, bins=5, view="right")])
+KEYED = dpf.Schema([dpf.Boolean("ill"), dpf.Open("town")])
+PERSON, TWICE = dpf.PrivacyUnit("person"), dpf.PrivacyUnit("person", 2)
+READ_TWICE: dict[str, Callable[[Path, Path], Table]] = {
+    "a row of each person": lambda path, _: dpf.read_table(path, DERIVED, unit=PERSON),
+    "a row of each person in pieces": lambda path, _: read_in_pieces(TableFiles(path, DERIVED, unit=PERSON), 1, 1),
+    "keys in pieces": lambda path, _: read_in_pieces(TableFiles(path, KEYED, unit=TWICE), 1, 1),
+    "views": lambda path, other: dpf.read_two_views(path, other, SIDES, id="person"),
+    "views in pieces": lambda path, other: read_in_pieces(
+        TableFiles(path, SIDES, right=str(other), id="person", unit=PERSON, key=KEY), 1, 1
+    ),
+}
+
+
+@pytest.mark.parametrize("more", ["5,yes,5,A\n", ""])
+@pytest.mark.parametrize("name", READ_TWICE)
+def test_a_file_that_grows_or_shrinks_while_it_is_read_is_refused(
+    name: str, more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids and columns are read one after the other: a row's cells must not be taken for those of another's unit."""
+    paths = tmp_path / "visits.csv", tmp_path / "other.csv"
+    for path in paths:
+        pl.DataFrame({**COLUMNS, "town": ["A", "B", "A", "B"]}).write_csv(path)
+
+    def change() -> None:
+        for path in paths:
+            text = path.read_text()
+            path.write_text(text + more if more else text[: text[:-1].rindex("\n") + 1])
+
+    def before_and_after(*given: Any) -> Ids:
+        change()
+        found = ids_in(*given)
+        change()
+        return found
+
+    READ_TWICE[name](*paths)
+    for module in (reading, two_view_reader, view_join_shuffle):
+        monkeypatch.setattr(module, "ids_in", before_and_after)
+    with pytest.raises(dpf.InputError, match="changed while it was read; read it again"):
+        READ_TWICE[name](*paths)
 
 
 # The parts of a shuffle
