@@ -332,6 +332,10 @@ def test_what_a_unit_may_be_read_with() -> None:
     PrivacyUnit().require_fits(schema)
     with pytest.raises(dpf.InputError, match=r"^unit 'a' is an attribute of the schema"):
         PrivacyUnit("a").require_fits(schema)
+    with pytest.raises(dpf.InputError, match=r"^date 'a' is an attribute of the schema"):
+        PrivacyUnit(ID, period="month", date="a").require_fits(schema)
+    with pytest.raises(dpf.InputError, match=f"^'{ID}' names both units and dates; give two columns"):
+        PrivacyUnit(ID, period="month", date=ID)
     for unit, ids in ((PrivacyUnit(), None), (PrivacyUnit(), ID), (PrivacyUnit(ID), ID)):
         unit.require_joined_by(ids)
     with pytest.raises(dpf.InputError, match=r"^here: the rows of two views are joined by position, and .* 'whose'"):

@@ -15,15 +15,19 @@ from dpframework.formulas import (
     Claim,
     Parts,
     Proof,
+    Shape,
     Verdict,
     as_formula,
     least,
     most,
+    n,
     proofs as proofs_module,
     prove,
     public,
     rows,
+    rows_of_part,
     solvers,
+    sum_over_classes,
 )
 from dpframework.formulas.proof_arguments import Argument, Rule
 from dpframework.formulas.proofs import ProofSummary, prove_facts, vacuous
@@ -62,6 +66,19 @@ def everything(solver: str, goal: str) -> bool:
 
 def whole_numbers(solver: str, goal: str) -> bool:
     return goal.startswith("(set-logic ALL)")
+
+
+def test_an_argument_names_each_rule_that_its_goals_are_written_by() -> None:
+    def names(shape: Shape, *parts: Argument, rule: Rule = Rule.ONE_PART, goals: tuple[str, ...] = ("a goal",)) -> Any:
+        return Argument(shape, RISE, rule, goals, parts=parts).rules
+
+    assert names(GINI) == ("one part", "the rest", "zero cases")
+    assert names(Parts(sum_over_classes(n))) == ("one part", "the rest")
+    assert names(Parts(rows_of_part)) == ("one part",)
+    assert names(JACCARD, rule=Rule.ONE_CELL) == ("one cell", "zero cases")
+    assert names(GINI, goals=()) == ("one part",)
+    inner = [Argument(shape, RISE, Rule.ONE_PART, ("a goal",)) for shape in (Parts(rows_of_part), GINI, GINI)]
+    assert names(GINI, *inner, rule=Rule.REPLACED, goals=()) == ("replaced", "one part", "the rest", "zero cases")
 
 
 def test_each_goal_goes_to_both_solvers_in_order(asked: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,6 +86,25 @@ def test_the_key_is_for_its_owner_alone(ledger: dpf.Ledger, tmp_path: Path) -> N
     interrupted_run(ledger, tmp_path / "other.journal")
     assert place.read_text() == text
     assert text.strip() not in ledger.path.read_bytes().decode("latin-1")
+
+
+@on_posix
+def test_a_new_key_is_on_the_disk_before_it_is_used(
+    ledger: dpf.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a power cut could leave a journal that is sealed by a key which nobody has."""
+    synchronise, synchronised = os.fsync, []
+
+    def noted(descriptor: int) -> None:
+        held = os.fstat(descriptor)
+        synchronised.append("folder" if stat.S_ISDIR(held.st_mode) else held.st_size)
+        synchronise(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    key = journal_key(Chain(ledger.path), make=True)
+    assert synchronised == [2 * len(key) + 1, "folder"]
+    assert journal_key(Chain(ledger.path), make=True) == key
+    assert len(synchronised) == 2  # a key that is there is only read
 
 
 def linked(place: Path) -> None:

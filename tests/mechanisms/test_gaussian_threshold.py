@@ -62,3 +62,13 @@ def test_counts_that_a_replaced_row_moves_by_2_do_not_fit(mechanism: dpf.Mechani
     replaced_only = QueryFacts("n", "n", (), True, 1, [Sensitivity("l1", None, 1, source="test")])
     fits = isinstance(mechanism, PartitionSelection)  # the other one needs the number of keys of an added unit
     assert (mechanism.misfit(replaced_only) is None) == fits
+
+
+def test_noise_that_is_wider_than_100000_rows_is_refused() -> None:
+    """At one count that changes, the standard deviation is the root of 1 / (2 rho)."""
+    one = of_answers(1, Norm.LINF, Norm.L1)
+    widest = GaussianThreshold("5.1e-11", "1e-6").calibrate(one, dpf.Relation.ADD_OR_REMOVE_ONE)
+    assert widest is not None
+    assert threshold_of(widest) > 400_000
+    with pytest.raises(dpf.InputError, match="wider than 100,000 rows; raise rho"):
+        GaussianThreshold("4.9e-11", "1e-6").calibrate(one, dpf.Relation.ADD_OR_REMOVE_ONE)

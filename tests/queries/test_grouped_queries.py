@@ -139,6 +139,12 @@ def test_numbers_of_groups_are_exact_and_follow_from_the_rows() -> None:
     assert middle / 2 + last == pytest.approx((1 + 3 + 4 + 2 + 4) / 4)
 
 
+@pytest.mark.parametrize("degree", [0, 3, -1, 1.5])
+def test_moments_are_of_the_first_or_of_the_second_degree(degree: int) -> None:
+    with pytest.raises(dpf.InputError, match="give 1 for means or 2 for variances"):
+        GroupMoments(FULL, degree=degree)
+
+
 def test_no_number_of_a_row_is_negative_however_it_is_rounded() -> None:
     near = [2.0**-k for k in range(45)]
     cost = dpf.Numeric("cost", 0, 1, bins=2)

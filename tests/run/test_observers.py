@@ -145,6 +145,27 @@ def test_a_read_only_value_is_equal_and_shares_nothing_that_can_be_changed():
         assert read_only(value) is value
 
 
+@attrs.frozen
+class Arrays:
+    """A value with an array in every field, one of them within a list."""
+
+    first: np.ndarray
+    second: list
+    third: np.ndarray
+
+
+def test_no_field_of_a_read_only_value_is_the_one_that_the_run_holds():
+    arrays = [np.arange(3.0) + k for k in range(3)]
+    given = Arrays(arrays[0], [arrays[1]], arrays[2])
+    fixed = read_only(given)
+    for held, own in zip(arrays, (fixed.first, *fixed.second, fixed.third), strict=True):
+        assert own.tolist() == held.tolist()
+        assert not own.flags.writeable
+        assert not np.shares_memory(own, held)
+    fixed.second.clear()
+    assert given.second[0] is arrays[1]
+
+
 def test_an_observer_that_raises_is_named_and_stops_the_run():
     class Fails(dpf.Observer):
         def __init__(self, event, error):

@@ -496,6 +496,17 @@ def test_a_digest_is_of_every_code_and_value() -> None:
     assert len({one, *others, digest([[0, 1], [0, 1]], [1, 6], b"l")}) == 5
 
 
+def test_a_digest_is_of_every_row_s_key_and_of_the_keys() -> None:
+    def digest(*towns: str) -> bytes:
+        return cluster_worker._digest(
+            dpf.table_from_frame(pl.DataFrame({"town": towns}), dpf.Schema([dpf.Open("town")])), b"k"
+        )
+
+    assert digest("A", "B", "A") == digest("A", "B", "A")
+    others = [("A", "B", "A"), ("A", "B", "B"), ("A", "C", "A"), ("A", "B"), ("A", "B", "A", "A")]
+    assert len({digest(*towns) for towns in others}) == len(others)
+
+
 def test_versions_of_all_that_counts_are_told() -> None:
     found = cluster_worker.versions(["dpframework", "there_is_no_such_package"])
     for name in cluster_worker.COMPARED:

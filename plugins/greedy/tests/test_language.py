@@ -128,6 +128,12 @@ def test_a_side_names_an_attribute_once() -> None:
         Language.of_schema(SCHEMA, ["wolf"], ["rain", "rain"])
 
 
+def test_a_pair_is_of_two_attributes() -> None:
+    assert len(Language.of_schema(SCHEMA, ["wolf", "rain"], ["wolf"]).pairs) == 1
+    with pytest.raises(dpf.InputError, match="both views have the attribute 'wolf' only; one side needs another"):
+        Language.of_schema(SCHEMA, ["wolf"], ["wolf"])
+
+
 def test_descriptions_join_literals_from_left_to_right() -> None:
     language = Language.of_schema(SCHEMA)
     block = InMemory().load(random_table())[0]
