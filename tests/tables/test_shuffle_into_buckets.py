@@ -223,9 +223,12 @@ def test_units_that_cannot_be_read_are_refused_in_the_same_words(
     unit: dpf.PrivacyUnit, says: str, tmp_path: Path
 ) -> None:
     pl.DataFrame({**COLUMNS, "day": ["2026-03-01"] * 4}).write_parquet(tmp_path / "visits.parquet")
-    (in_memory, *in_pieces) = refusals(TableFiles(tmp_path, STRICT, unit=unit, key=KEY))
+    files = TableFiles(tmp_path, STRICT, unit=unit, key=KEY)
+    (in_memory, *in_pieces) = refusals(files)
     assert says in in_memory
     assert in_pieces == [in_memory] * 2
+    with pytest.raises(dpf.InputError, match=says):  # before any worker is asked, whose errors are not told
+        shuffle_of(files, files.pieces(3))
 
 
 def test_rows_that_are_not_kept_may_hold_anything(tmp_path: Path) -> None:
