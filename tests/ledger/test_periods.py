@@ -324,12 +324,13 @@ def test_noise_without_a_pure_epsilon_has_an_order_in_each_budget(tmp_path: Path
     ledger.verify()
 
 
-def forge(ledger: dpf.Ledger, change: dict[str, Any]) -> None:
+def forge(ledger: dpf.Ledger, change: dict[str, Any], charged: str = "2026-03") -> None:
+    """Append a run of March with the charges of a run in another period, or with a change."""
     plan = study_of().plan()
     ledger.approve("people", plan, by="b")
     data_set = ledger.data_set("people")
     content = {"run": "01", "data_set": "people", "plan": plan.hash, "dpframework": "0", "period": "2026-03"}
-    content |= data_set.charges(plan, "2026-03") | change
+    content |= data_set.charges(plan, charged) | change
     with Chain(ledger.path).writing() as transaction:
         transaction.read()
         transaction.append("run", {key: value for key, value in content.items() if value is not None})
@@ -347,6 +348,17 @@ def forge(ledger: dpf.Ledger, change: dict[str, Any]) -> None:
 def test_the_audit_sees_a_charge_to_another_period(ledger: dpf.Ledger, change: dict[str, Any], why: str) -> None:
     forge(ledger, change)
     with pytest.raises(LedgerTampered, match=why):
+        ledger.verify()
+
+
+def test_the_audit_sees_a_run_beyond_the_cap_of_its_period(ledger: dpf.Ledger) -> None:
+    """Each run costs a half, a month may cost 1, and a person's whole history 2."""
+    ledger.approve("people", study_of().plan(), by="b", runs=2)
+    ran(ledger, "2026-03")
+    ran(ledger, "2026-03")
+    ledger.verify()
+    forge(ledger, {}, charged="2026-04")
+    with pytest.raises(LedgerTampered, match="over the cap of period '2026-03'"):
         ledger.verify()
 
 
