@@ -138,12 +138,9 @@ class Calibration:
         return np.asarray(np.minimum(np.maximum(array, -LARGEST_INTEGER), LARGEST_INTEGER))
 
     def scores(self, answer: Any) -> Scores:
-        """Return an answer as a flat sequence of lattice points. To save memory, long answers are rounded when read.
+        """Return an answer as a flat sequence of lattice points. `on_lattice` says which answers are refused.
 
-        Raises
-        ------
-        InputError
-            See `on_lattice`.
+        To save memory, long answers are rounded when they are read.
         """
         if self.facts.integer or np.size(answer) <= AT_ONCE:
             return self.on_lattice(answer).ravel()
@@ -154,10 +151,9 @@ class Calibration:
         array = np.asarray(answer)
         if array.dtype != np.int64:
             array = self._numbers(array)
-        if self.facts.answer_length is not None and array.size > self.facts.answer_length:
-            raise self._unusable(
-                f"answered with more than the {self.facts.answer_length} numbers of its declared answer_length"
-            )
+        length = self.facts.answer_length
+        if length is not None and array.size > length:
+            raise self._unusable(f"answered with more than the {length} numbers of its declared answer_length")
         return array
 
     def _numbers(self, array: NDArray[Any]) -> NDArray[Any]:
