@@ -89,3 +89,14 @@ def test_a_result_without_anything_says_what_could_be_found() -> None:
     assert str(miner.target_jaccard) == "1/2"
     assert miner.finish([], 3, 1.0, 100).reason
     assert not miner.finish([found(30, 1)], 3).reason
+
+
+@pytest.mark.parametrize("kind", [SerenadeES, SerenadeCS])
+def test_as_many_extensions_are_chosen_as_their_share_carries_unless_a_number_is_asked_for(kind: Any) -> None:
+    """Also where the shares are given: only a number of extensions says that they are wanted whatever the noise."""
+    number = "rounds" if kind is SerenadeES else "extensions"
+    for budget in (None, [0.4, 0.3, 0.3]):
+        given: dict[str, Any] = {"score": "logistic", "pairs": 2, "budget": budget}
+        few, many = (kind(epsilon=epsilon, **given).resolve(COUNTED).choices for epsilon in ("0.1", 1000))
+        assert (few, many) == (0, 8)
+    assert kind(epsilon="0.1", **given, **{number: 3}).resolve(COUNTED).choices > 0
