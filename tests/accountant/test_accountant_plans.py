@@ -42,6 +42,7 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
     ("release", "a histogram with Gaussian noise", NO, 0.125, NO, 0.125),
     ("release", "a count with a large epsilon", 8, 32, 8, 32),
     ("release", "a count with a small epsilon", 1 / 32, 1 / 2048, 1 / 32, 1 / 2048),
+    ("release", "a histogram with much Gaussian noise", NO, 1 / 512, NO, 1 / 512),
     ("no claim", "a step that has a claim under replace-one only, beside a count", NO, NO, 2, 1),
     ("sequential", "two histograms of epsilon 0.5 and 1", 1.5, 0.625, 1.5, 0.625),
     ("sequential", "two equal histograms", 2, 1, 2, 1),
@@ -54,12 +55,15 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
     ("either", "a cheap branch or an expensive one", 2, 2, 2, 2),
     ("either", "an expensive branch or a cheap one", 2, 2, 2, 2),
     ("either", "a choice of branches after a selection, with post-processing", 1.5, 17 / 32, 1.5, 17 / 32),
+    ("either", "a choice within a choice", 2, 2, 2, 2),
+    ("either", "Laplace or Gaussian noise, 12 times", NO, 6, NO, 6),
     ("parallel", "a count in each part", 1, 0.5, 1, 0.25),
     ("parallel", "a histogram in each part", 1, 0.5, 1, 0.5),
     ("parallel", "Gaussian noise in each part", NO, 0.125, NO, 0.125),
     ("parallel", "a cheap part and an expensive one", 1.5, 0.625, 1, 0.1875),
     ("parallel", "an expensive part and a cheap one", 1, 0.5, 1, 0.5),
     ("parallel", "three parts, each more expensive than the one before", 1, 0.5, 0.75, 0.15625),
+    ("parallel", "four parts, all equally expensive", 0.5, 0.125, 0.5, 0.0625),
     ("parallel", "one part, of the rows that a description holds for", 1, 0.5, 0.5, 0.125),
     ("parallel", "parts of parts", 1.5, 0.625, 1.5, 0.3125),
     ("parallel", "parts, twice", 1, 0.25, 1, 0.125),
@@ -74,6 +78,9 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
     ("sample", "counts of two samples", sampled(0.3, 1) + sampled(0.6, 1), 1, NO, NO),
     ("sample", "a sample of a sample", sampled(0.2, 1), 0.5, NO, NO),
     ("sample", "parts of a sample", sampled(0.3, 1), 0.5, NO, NO),
+    ("sample", "a sample of each part", sampled(0.3, 1), 0.5, NO, NO),
+    ("sample", "a count of a sample, twice", 2 * sampled(0.3, 1), 1, NO, NO),
+    ("sample", "little Gaussian noise on a small sample", NO, 2, NO, NO),
     ("replaced sample", "a number that shows whether a row is in the sample", NO, NO, NO, NO),
     ("exact delta", "a count with an exact delta", NO, 0.5, NO, 0.5),
     ("exact delta", "the same beside Gaussian noise", NO, 0.625, NO, 0.625),
@@ -107,7 +114,7 @@ def test_the_plans_are_those_that_are_totalled_by_hand() -> None:
     assert list(dict.fromkeys(case.rule for case in CASES if case.rule in MISTAKES)) == [
         rule for rule in MISTAKES if rule != "move"
     ]
-    assert [case.unit.rows for case in CASES] == [1] * 43 + [2] * 6 + [4] * 2 + [2] * 2 + [1, 1, 1, 1, 2, 1, 1, 1, 2]
+    assert [case.unit.rows for case in CASES] == [1] * 50 + [2] * 6 + [4] * 2 + [2] * 2 + [1, 1, 1, 1, 2, 1, 1, 1, 2]
     assert [case.unit.id for case in CASES if case.unit.rows == 2] == ["person"] * 7 + [None] + ["person"] * 2
 
 

@@ -195,7 +195,7 @@ PLANTED: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     ),
     "less noise for large counts": (
         lambda right: LessForMany(1, right),
-        f"two counts, 1,000,000 more rows, private randomness: {NARROWER}",
+        f"two counts, 4,294,967,496 more rows, private randomness: {NARROWER}",
     ),
     "less noise for long answers": (
         lambda right: LessForLong(1, right),
@@ -203,7 +203,7 @@ PLANTED: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     ),
     "scores that count more where rows are many": (
         lambda right: ScoresOfMany(1, right),
-        f"integer scores, 1,000,000 more rows, private randomness: {NARROWER}",
+        f"integer scores, 4,294,967,496 more rows, private randomness: {NARROWER}",
     ),
     "an exact answer in the low bits of a noisy one": (lambda right: InLowBits(1, right), ADDED_UP),
     "a type that follows from exact counts": (
@@ -260,13 +260,13 @@ def test_a_probe_differs_in_one_way_at_a_time():
         "two counts, a row replaced",
         "two counts, a unit of 3 rows",
         "two counts, a table of two rows and two columns",
-        "two counts, 1,000,000 more rows",
+        "two counts, 4,294,967,496 more rows",
     ]
     larger, replaced, of_unit, table, many = with_single_changes(counts)
     scales = [probe.calibrate(DiscreteLaplace(1)).scale for probe in (counts, larger, replaced, of_unit, table, many)]
     assert scales == [1, 3, 2, 3, 1, 1]
     assert table.answer(1.0).tolist() == [[5, -3], [5, -3]]
-    assert many.answer(1.0).tolist() == [1_000_005, 999_997]
+    assert many.answer(1.0).tolist() == [4_294_967_501, 4_294_967_493]
     keys = next(probe for probe in probes() if probe.facts.unlisted)
     assert len(list(with_single_changes(keys))) == 3  # keys are no table, and have no more rows
 

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.logical_descriptions import Equals
+from dpframework.facts.logical_descriptions import Cases, Equals
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Mechanism, PartitionSelection, PermuteAndFlip
@@ -37,6 +37,7 @@ PERSON = PrivacyUnit("person", 2)
 ASSERTED = PrivacyUnit(rows=2)  # no column names the units: the owner of the data asserts that a unit has 2 rows
 FAMILY = PrivacyUnit("family", 4)
 LARGE, SMALL = 8, Fraction(1, 32)  # epsilons so large, or so small, that an accountant may use another formula there
+LITTLE = Fraction(1, 512)  # a rho so small that Renyi divergences of orders above 64 give its epsilon
 MANY = 6  # a number of releases beyond which an accountant may use another formula
 VERY_MANY = 100  # a number beyond which bounds that grow with its root are smaller than sums
 ADD, REPLACE = Relation
@@ -81,7 +82,7 @@ class Case:
         The privacy unit that the plan protects.
     spent
         The same plan, with steps in place of each block of releases that are chosen during a run. The steps spend the
-        block's caps. None for a plan without such blocks.
+        block's caps. Or the same plan with one branch in place of a choice. None for the plan itself.
     """
 
     rule: str
@@ -147,6 +148,7 @@ CASES = (
     Case("release", "a histogram with Gaussian noise", _GAUSSIAN),
     Case("release", "a count with a large epsilon", _count("n", LARGE)),
     Case("release", "a count with a small epsilon", _count("n", SMALL)),
+    Case("release", "a histogram with much Gaussian noise", _histogram("g", Gaussian(LITTLE))),
     Case(
         "no claim",
         "a step that has a claim under replace-one only, beside a count",
@@ -179,6 +181,14 @@ CASES = (
             post("p", ["s"]),
         ),
     ),
+    Case("either", "a choice within a choice", either(_ONE, either(_histogram("k", DiscreteLaplace("0.5")), _TWO))),
+    # A branch that costs more alone may cost less in a long sequence: losses with long tails add up slowly.
+    Case(
+        "either",
+        f"Laplace or Gaussian noise, {2 * MANY} times",
+        repeat(2 * MANY, either(_ONE, _histogram("k", Gaussian("0.3")))),
+        spent=repeat(2 * MANY, _ONE),
+    ),
     # parts
     Case("parallel", "a count in each part", parallel(_count("n"), by=C)),
     Case("parallel", "a histogram in each part", parallel(_ONE, by=A)),
@@ -189,6 +199,14 @@ CASES = (
         "parallel",
         "three parts, each more expensive than the one before",
         parallel(_count("n", "0.25"), _count("m", "0.5"), _count("k"), by=C),
+    ),
+    Case(
+        "parallel",
+        "four parts, all equally expensive",
+        parallel(
+            *(_count(f"n{k}", "0.5") for k in range(4)),
+            by=Cases([Equals("c", "x"), Equals("c", "y"), Equals("a", "true")]),
+        ),
     ),
     Case(
         "parallel",
@@ -231,6 +249,9 @@ CASES = (
     ),
     Case("sample", "a sample of a sample", sample("0.5", sample("0.4", _count("n")))),
     Case("sample", "parts of a sample", sample("0.3", parallel(_count("n"), by=A))),
+    Case("sample", "a sample of each part", parallel(sample("0.3", _count("n")), by=A)),
+    Case("sample", "a count of a sample, twice", repeat(2, sample("0.3", _count("n")))),
+    Case("sample", "little Gaussian noise on a small sample", sample("0.01", step("n", Count(), Gaussian(2)))),
     Case(
         "replaced sample",
         "a number that shows whether a row is in the sample",

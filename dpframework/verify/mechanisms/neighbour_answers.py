@@ -26,6 +26,7 @@ Pairs: TypeAlias = Callable[[Mechanism, Calibration, Relation], Iterator[tuple[A
 
 STEPS = (-2, -1, 0, 1, 2)  # the values of a coordinate of a change, before the change is scaled to the size allowed
 MOST_WHOLE = 10  # a declared change of whole numbers below this is divided among coordinates in every possible way
+PART = Fraction(5, 2)  # the declared change of a real number
 GAPS = (0, 1, 4)  # how far scores lie below the best one, in scales of the noise
 # How far around the answers outputs are listed, in scales of the noise, by the number of coordinates of an answer.
 WIDTH = {1: 25, 2: 12}
@@ -62,7 +63,8 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
         Sensitivity(Norm.LINF, 1, source="a probe"),
     ]
     weights = [Sensitivity(norm, change, source="a probe") for norm, change in ((Norm.L1, 3), (Norm.SQUARED_L2, 9))]
-    real = [Sensitivity(norm, 1, source="a probe") for norm in (Norm.L1, Norm.SQUARED_L2)]
+    # A mechanism might round a sensitivity to a whole number.
+    real = [Sensitivity(norm, PART**k, source="a probe") for k, norm in ((1, Norm.L1), (2, Norm.SQUARED_L2))]
     of_marginals = Sensitivity(Norm.HISTOGRAMS, 1, 2, fall=0, source="a probe")
     of_blocks = Sensitivity(Norm.BLOCKS, 1, 2, source="a probe")
     of_counts = [

@@ -25,7 +25,10 @@ from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity
 
-MANY = 10**6  # this is added to each number of an answer, as if so many more rows were counted
+#: This is added to an answer, as if so many more rows were counted. Neither whole numbers of 32 bits nor floats of 32
+#: bits hold it: the nearest float is 200 less.
+MANY = 2**32 + 200
+BELOW = 10**6  # this is subtracted from an answer, to see whether numbers below 0 get other noise
 LARGER = 3  # the factor by which the sensitivity is enlarged
 FAR_LARGER = 100  # a factor at which noise that has a largest scale has probably reached it
 UNIT = 3  # the most rows of a privacy unit
@@ -58,26 +61,34 @@ class Probe:
         return mechanism.calibrate(self.facts, self.relation, by=self.by)
 
 
+def _facts(name: str, integer: bool, size: int | None, *norms: Norm) -> QueryFacts:
+    return QueryFacts(name, name, (), integer, size, [Sensitivity(n, 1, fall=0, source="a probe") for n in norms])
+
+
+def probes_of_one() -> tuple[Probe, ...]:
+    """Return probes of a single number, for mechanisms that draw for none of the usual ones."""
+    return (
+        Probe(_facts("a count", True, 1, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([5])),
+        Probe(_facts("a real number", False, 1, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([0.25])),
+    )
+
+
 def probes() -> tuple[Probe, ...]:
-    """Return the usual probes. Mechanisms of every kind can draw for at least one of them."""
-
-    def facts(name: str, integer: bool, size: int | None, *norms: Norm) -> QueryFacts:
-        return QueryFacts(name, name, (), integer, size, [Sensitivity(n, 1, fall=0, source="a probe") for n in norms])
-
+    """Return the usual probes. Mechanisms that take more than one number can draw for at least one of them."""
     breaks = np.array([0, 0.5, 2, 2.25, 4])
-    several = attrs.evolve(facts("two histograms", True, 5, Norm.HISTOGRAMS), histograms=(2, 3))
-    blocks = attrs.evolve(facts("two blocks", True, 5, Norm.BLOCKS), histograms=(2, 3))
-    by_key = attrs.evolve(facts("counts by key", True, None, Norm.L1, Norm.SQUARED_L2, Norm.LINF), unlisted=True)
+    several = attrs.evolve(_facts("two histograms", True, 5, Norm.HISTOGRAMS), histograms=(2, 3))
+    blocks = attrs.evolve(_facts("two blocks", True, 5, Norm.BLOCKS), histograms=(2, 3))
+    by_key = attrs.evolve(_facts("counts by key", True, None, Norm.L1, Norm.SQUARED_L2, Norm.LINF), unlisted=True)
     return (
         Probe(several, lambda scale: np.array([5, -3, 2, 0, 0])),
         Probe(blocks, lambda scale: np.array([5, -3, 2, 0, 0])),
-        Probe(facts("two counts", True, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([5, -3])),
+        Probe(_facts("two counts", True, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([5, -3])),
         Probe(by_key, lambda scale: KeyCounts.of({"a": 3, "b": 9})),
-        Probe(facts("two real numbers", False, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([0.25, -1.5])),
-        Probe(facts("integer scores", True, 60, Norm.LINF), lambda scale: _scores(math.ceil(4 * scale)).astype(int)),
-        Probe(facts("real scores", False, 60, Norm.LINF), lambda scale: _scores(4 * scale)),
+        Probe(_facts("two real numbers", False, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([0.25, -1.5])),
+        Probe(_facts("integer scores", True, 60, Norm.LINF), lambda scale: _scores(math.ceil(4 * scale)).astype(int)),
+        Probe(_facts("real scores", False, 60, Norm.LINF), lambda scale: _scores(4 * scale)),
         Probe(
-            facts("scores on an interval", False, 1, Norm.LINF),
+            _facts("scores on an interval", False, 1, Norm.LINF),
             lambda scale: PiecewiseScores(breaks, scale * np.array([0.0, 3.0, 1.0, 2.0])),
         ),
     )
@@ -133,11 +144,20 @@ def _either_way(probe: Probe) -> Probe:
 
 
 def _of_many(probe: Probe) -> Probe:
-    def answer(scale: float) -> Any:
-        few = probe.answer(scale)
-        return attrs.evolve(few, scores=few.scores + MANY) if isinstance(few, PiecewiseScores) else few + MANY
+    return probe if probe.facts.unlisted else attrs.evolve(probe, answer=lambda scale: _moved(probe, scale, MANY))
 
-    return probe if probe.facts.unlisted else attrs.evolve(probe, answer=answer)
+
+def _moved(probe: Probe, scale: float, number: int) -> Any:
+    """Return the answer of a probe with a number added to each of its numbers."""
+    few = probe.answer(scale)
+    return attrs.evolve(few, scores=few.scores + number) if isinstance(few, PiecewiseScores) else few + number
+
+
+def with_negative(probe: Probe) -> Probe:
+    """Return a probe whose answer lies far below 0. Counts by key, of which none is below 0, stay as they are."""
+    if probe.facts.unlisted:
+        return probe
+    return attrs.evolve(probe, answer=lambda scale: _moved(probe, scale, -BELOW))
 
 
 def _in_a_table(probe: Probe) -> Probe:

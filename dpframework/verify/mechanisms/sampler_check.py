@@ -26,14 +26,17 @@ from dpframework.mechanisms.randomness import (
     SeededRandomness,
     SystemRandomness,
 )
+from dpframework.verify.mechanisms.long_answers import other_amount_problems
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.probe_answers import (
     FAR_LARGER,
     Probe,
     probes,
+    probes_of_one,
     scale_sensitivity,
     with_changes,
     with_larger,
+    with_negative,
     with_single_changes,
 )
 from dpframework.verify.mechanisms.randomness_checks import disagreement, draw_problems
@@ -99,7 +102,9 @@ def check_sampler(
     - Source: the same randomness gives the same draws.
     - Density: it covers all of the output, so that the probabilities of different outputs add up to at most 1.
     - Range and length: the noise is not cut off. For an answer of 4096 numbers, it has the same distribution from the
-      first number to the last, and does not repeat.
+      first number to the last, does not repeat, and is independent. Of 4096 candidates, the unlikely ones are chosen
+      as often as stated.
+    - Amounts: with a 256th and with 256 times as much to spend, the noise has the claimed scale.
     - Preview: errors lie within the preview's bound with 95 % probability.
 
     Parameters
@@ -107,7 +112,8 @@ def check_sampler(
     mechanism
         The mechanism.
     given
-        The probes to draw for; by default those of `probes()` that the mechanism serves.
+        The probes to draw for. By default those of `probes()` that the mechanism serves, or those of
+        `probes_of_one()` if it serves none.
     beside
         Further probes, such as answers of a plan's own queries. No additional draws are made for these to decide about
         the scale. Probes that the mechanism cannot draw for are left out.
@@ -126,7 +132,9 @@ def check_sampler(
     """
     tests = _SamplerTests(mechanism, sources or (SystemRandomness(), SeededRandomness(1)), draws)
     try:
-        tests.test_all(probes() if given is None else given, changed_too=settings and given is None)
+        usual = [of for of in (probes(), probes_of_one()) if any(serves(mechanism, probe) for probe in of)]
+        asked = given if given is not None else usual[0] if usual else ()
+        tests.test_all(asked, changed_too=settings and given is None)
         for probe in beside:
             if serves(mechanism, probe):
                 tests.test(probe, to_tell=False)
@@ -169,6 +177,9 @@ class _SamplerTests:
                 self.test(sharp, to_tell=True, setting=" (a smaller sensitivity)")
             if changed_too and not self.wrong:
                 self._test_changed(probe)
+            if changed_too and not self.wrong:
+                found = other_amount_problems(self._mechanism, sample.answer, sample.calibration)
+                self.wrong += [f"{probe.facts.text}, {what}" for what in found]
 
     def _test_changed(self, probe: Probe) -> None:
         """Draw for a probe with all changes of `CHANGES`, and for one with a far larger sensitivity.
@@ -180,6 +191,9 @@ class _SamplerTests:
         before = len(self.wrong)
         self.test(other, to_tell=False, setting=" in another setting")
         if len(self.wrong) == before:
+            below = with_negative(probe)
+            if below is not probe and serves(mechanism, below):
+                self.test(below, to_tell=False, setting=", all far below 0")
             far = with_larger(probe, FAR_LARGER)
             if not mechanism.selects and serves(mechanism, far):
                 calibration = far.calibrate(mechanism)

@@ -232,3 +232,16 @@ def with_scale(calibration: Calibration, factor: Fraction) -> Calibration:
     """Return a calibration with its noise scaled by a factor."""
     power = 2 if calibration.mechanism.norm is Norm.SQUARED_L2 else 1
     return attrs.evolve(calibration, scale=calibration.scale * factor**power)
+
+
+def are_unlike(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    """Tell whether two samples are from different distributions, by the test of Kolmogorov and Smirnov."""
+    from scipy.stats import ks_2samp
+
+    return bool(ks_2samp(one, other, method="asymp").pvalue < FALSE_ALARM)
+
+
+def errors_of(outputs: Sequence[Any], answer: NDArray[Any]) -> NDArray[np.float64]:
+    """Return how far outputs lie from an answer, shape (outputs, numbers)."""
+    drawn = np.array([output_numbers(output) for output in outputs])
+    return drawn - np.asarray(answer, dtype=np.float64).ravel()

@@ -17,7 +17,7 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query
 from dpframework.queries.exact_answers import answer_of
 from dpframework.verify.mechanisms.neighbour_answers import Answers, invent_answers
-from dpframework.verify.mechanisms.probe_answers import probes
+from dpframework.verify.mechanisms.probe_answers import probes, probes_of_one
 from dpframework.verify.mechanisms.sampler_check import serves
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.steering import steer
@@ -142,7 +142,7 @@ def fit_rows(subject: Subject, rows: Rows) -> Rows:
 
 def takes_any_answers(mechanism: Mechanism) -> bool:
     """Tell whether a mechanism accepts numbers or scores, and not only answers of a type of its own."""
-    return any(serves(mechanism, probe) for probe in probes())
+    return any(serves(mechanism, probe) for probe in (*probes(), *probes_of_one()))
 
 
 def call_answers(subject: Subject, asked: QueryCall, tables: Sequence[tuple[Rows, Rows]]) -> Answers:

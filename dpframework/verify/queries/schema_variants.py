@@ -127,8 +127,8 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
             yield f"with {field.name} = {_SHORT.repr(other)}", changed
 
 
-def related_mechanisms(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
-    """Yield copies of a mechanism that spend less and more, if it has a parameter `epsilon` or `rho`.
+def related_mechanisms(mechanism: Mechanism, shares: Sequence[Fraction] = SHARES) -> Iterator[tuple[str, Mechanism]]:
+    """Yield copies of a mechanism that spend these shares of what it spends, if it has a parameter `epsilon` or `rho`.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def related_mechanisms(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
         given = getattr(mechanism, name, None)
         if not isinstance(given, Fraction):
             continue
-        for share in SHARES:
+        for share in shares:
             try:
                 changed = attrs.evolve(mechanism, **{name: share * given})
             except Exception:  # the mechanism refuses this value, and so claims nothing for it

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Boolean, Categorical, Numeric
-from dpframework.facts.logical_descriptions import Below, Cases, Equals
+from dpframework.facts.logical_descriptions import And, Below, Cases, Equals, Not, Or
 from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
@@ -33,10 +33,16 @@ SCHEMA = Schema(
 )
 GROUP = Categorical("group", ["ill", "young", "rest"])
 CASES = Cases([Equals("ill", "true"), Below("age", 33.3)])
+#: Cases of negations, which hold for no missing cell, as `Below` does.
+NEGATIONS = Cases(
+    [Not(Or([Equals("ward", "x"), Below("age", 60)])), And([Not(Equals("ill", "true")), Not(Below("age", 40))])]
+)
+DEEP = 20  # how many times rows are split, one part after another
 #: The ways in which rows are divided into parts, by the names that messages use for them.
 CUTS: dict[str, Cut] = {
     "an attribute": SCHEMA["ward"],
     "cases": CASES,
+    "cases of negations": NEGATIONS,
     "descriptions": (Equals("ward", "x"), Equals("ward", "z")),
     "an attribute with missing values": SCHEMA["age"],
     "an attribute of many values": SCHEMA["wide"],
@@ -149,6 +155,15 @@ def all_counts(engine: Engine, rows: Rows) -> dict[str, Any]:
         found[f"part {k + 1} with a derived attribute"] = counts.tolist()
     for k, part in enumerate(engine.split(derived, GROUP)):
         found[f"part {k + 1} by a derived attribute"] = grouped.evaluate(engine, part).tolist()
+    again = engine.derive(rows, GROUP, NEGATIONS)
+    found["rows with an attribute of the same name, derived by other cases"] = grouped.evaluate(engine, again).tolist()
+    found["rows with an attribute that was derived before another of its name"] = grouped.evaluate(
+        engine, engine.split(derived, GROUP)[0]
+    ).tolist()
+    part = engine.split(rows, SCHEMA["ward"])[1]
+    for _ in range(DEEP):
+        part = engine.split(part, SCHEMA["ill"])[1]
+    found["a part of many parts, each of the one before"] = JOINT.evaluate(engine, part).tolist()
     for k, part in enumerate(engine.split(engine.split(derived, SCHEMA["ill"])[1], GROUP)):
         found[f"part {k + 1} by a derived attribute of a part"] = grouped.evaluate(engine, part).tolist()
     return found

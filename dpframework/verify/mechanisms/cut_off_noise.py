@@ -1,0 +1,224 @@
+"""Checks that a mechanism's noise is not cut off: outputs beyond would be impossible on one neighbour only.
+
+A cut far out is too rare to be seen in draws. So a mechanism is given randomness that takes it there: noise of a much
+larger scale, one number of noise that lies far out, and uniform bits that are all 0 or all 1. A sampler that looks its
+noise up in a table, or computes it from a uniform number of 53 bits, then ends at the farthest output that it has.
+
+If a cut is there, many draws lie at it, or none comes near the number far out. A cut is wrong only if it moves with the
+answer. Outputs in a public range also lie at the ends of that range, but these are the same for every answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.privacy_losses import NOTHING, Relation
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.verify.mechanisms.output_keys import output_numbers
+from dpframework.verify.mechanisms.sampler_statistics import noise_size
+
+DRAWN = 100  # how many outputs are drawn from each source
+WIDER = 1000  # the factor by which noise is widened
+#: How far out a number of noise is put: in scales of the noise, and in steps of its lattice. Numbers of 32 bits wrap
+#: round before they are so large.
+FAR_OUT, STEPS_OUT = 60, 2**33
+#: The number far out must be kept if the log-density states at least exp(-LESS_LIKELY) of the probability with which
+#: the source draws it. A sampler that may reject it then keeps it in about half of the draws that keep a small number.
+LESS_LIKELY = 0.5
+ROUNDED = 1e-9  # how far logarithms of probabilities may be off, as a share of them
+CUT = 0.25  # noise counts as cut off if more than this share of draws lie at the same largest distance
+LEAST = 4  # so many scales, and steps of the lattice, a cut in extreme uniform integers lies out at least
+MOST_REQUESTS = 20_000  # after so many requests for bits that are all alike, a sampler may never end
+
+
+class WideRandomness(SeededRandomness):  # type: ignore[misc]  # final, except for this test
+    """A source that draws noise of a much larger scale than it is asked for."""
+
+    def discrete_laplace(self, size: int, scale: float) -> NDArray[np.int64]:
+        """Draw wider noise."""
+        return super().discrete_laplace(size, WIDER * scale)
+
+    def discrete_gaussian(self, size: int, scale: float) -> NDArray[np.int64]:
+        """Draw wider noise."""
+        return super().discrete_gaussian(size, WIDER * scale)
+
+
+class FarRandomness(SeededRandomness):  # type: ignore[misc]  # final, except for this test
+    """A source whose first number of noise, after each `arm`, lies far out.
+
+    Parameters
+    ----------
+    seed
+        The seed of all other draws.
+    steps
+        How far out that number lies, in steps of the lattice. 0 for `FAR_OUT` scales of the noise.
+
+    Attributes
+    ----------
+    log_share
+        The logarithm of the probability of that number over the probability of 0. None if no noise was drawn.
+    """
+
+    def __init__(self, seed: int, steps: int) -> None:
+        super().__init__(seed)
+        self._steps, self._sign = steps, 0
+        self.log_share: float | None = None
+
+    def arm(self, sign: int) -> None:
+        """Let the next number of noise lie far out: above 0 for a sign of 1, below for -1."""
+        self._sign = sign
+
+    def discrete_laplace(self, size: int, scale: float) -> NDArray[np.int64]:
+        """Draw, and put the first number far out."""
+        return self._put(super().discrete_laplace(size, scale), scale, 1)
+
+    def discrete_gaussian(self, size: int, scale: float) -> NDArray[np.int64]:
+        """Draw, and put the first number far out."""
+        armed, self._sign = self._sign, 0  # since it draws Laplace noise itself
+        drawn = super().discrete_gaussian(size, scale)
+        self._sign = armed
+        return self._put(drawn, scale, 2)
+
+    def _put(self, drawn: NDArray[np.int64], scale: float, power: int) -> NDArray[np.int64]:
+        if self._sign and drawn.size:
+            far = self._steps or math.ceil(FAR_OUT * scale)
+            drawn[0], self._sign = self._sign * far, 0
+            self.log_share = -((far / scale) ** power) / power
+        return drawn
+
+
+class EnoughError(BaseException):
+    """A sampler asks for bits again and again. It must not catch this as it may catch errors."""
+
+
+class ExtremeRandomness(SeededRandomness):  # type: ignore[misc]  # final, except for this test
+    """A source whose uniform integers are the smallest or the largest possible, each with probability 1/2."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._left = MOST_REQUESTS
+
+    def integers(self, below: int | NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        """Draw 0 or `below` - 1."""
+        return super().integers(2, size) * (np.broadcast_to(below, size) - 1) if self._allowed() else self._none
+
+    def words(self, size: int) -> NDArray[np.uint64]:
+        """Draw words whose bits are all 0 or all 1."""
+        return np.negative(super().integers(2, size)).astype(np.uint64) if self._allowed() else self._none
+
+    def _allowed(self) -> bool:
+        self._left -= 1
+        return self._left >= 0
+
+    @property
+    def _none(self) -> Any:
+        raise EnoughError
+
+
+def find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
+    """Yield a sentence if a mechanism's noise is cut off.
+
+    Two kinds of mechanisms are not tested: those with a delta of their own, which may cut off their noise, and those
+    that claim neither epsilon nor rho.
+    """
+    losses = calibration.losses
+    if losses.delta != NOTHING:  # a tail of the noise with that probability may be cut off
+        return
+    if not any(one.under(relation) is not None for one in (losses.pure, losses.zcdp) for relation in Relation):
+        return
+    moved = answer + answer.dtype.type(1)
+    wide, unit = WideRandomness(3).handed(mechanism.assumptions), float(calibration.unit)
+    least = LEAST * max(unit, noise_size(mechanism, calibration))
+
+    def together(one: NDArray[Any]) -> Any:
+        return _end(list(mechanism.release_many([one] * DRAWN, calibration, wide)), one, unit)
+
+    def alone(one: NDArray[Any]) -> Any:
+        return _end([mechanism.release(one, calibration, wide) for _ in range(DRAWN)], one, unit)
+
+    def extreme(one: NDArray[Any]) -> Any:
+        sources = [ExtremeRandomness(k).handed(mechanism.assumptions) for k in range(DRAWN)]
+        try:
+            return _end([mechanism.release(one, calibration, source) for source in sources], one, least)
+        except EnoughError:
+            return None
+
+    for drawn in (together, alone, extreme):
+        one, other = (drawn(given) for given in (answer, moved))
+        if one is not None and other is not None and one.cut != other.cut and one.range != other.range:
+            cut = abs(one.cut - float(answer.ravel()[0]))
+            yield f"its noise is cut off at {cut:.6g}: outputs beyond are impossible on one neighbour only"
+            return
+    for steps in (0, STEPS_OUT):
+        found = list(_find_redrawn(mechanism, answer, calibration, steps))
+        yield from found
+        if found:
+            return
+
+
+@attrs.frozen
+class _Ends:
+    """Where outputs end: the largest of those at the farthest distance from the answer, and the range of all."""
+
+    cut: float
+    range: tuple[float, float]
+
+
+def _end(outputs: list[Any], answer: NDArray[Any], least: float) -> _Ends | None:
+    """Return where outputs end, by their first numbers.
+
+    None if the farthest lie less than `least` from the answer, or if few lie so far.
+    """
+    numbers = np.array([output_numbers(output)[0] for output in outputs])
+    farthest, distance = _are_farthest(np.abs(numbers - float(answer.ravel()[0])))
+    if distance < least or farthest.mean() <= CUT:
+        return None
+    return _Ends(float(numbers[farthest].max()), (float(numbers.min()), float(numbers.max())))
+
+
+def _are_farthest(errors: NDArray[np.float64]) -> tuple[NDArray[np.bool_], float]:
+    """Tell which of some distances are the largest, and return that distance."""
+    largest = float(errors.max())
+    return np.isclose(errors, largest, rtol=1e-9), largest
+
+
+def _find_redrawn(
+    mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, steps: int = 0
+) -> Iterator[str]:
+    """Yield a sentence if a number of noise that lies far out is never put out, although its density is high enough.
+
+    A sampler may reject what it is given, since it draws from another distribution. The log-density then says that
+    outputs so far out are less likely than the number that was put there.
+    """
+    source = FarRandomness(9, steps)
+    handed, distances = source.handed(mechanism.assumptions), []
+    for k in range(DRAWN):
+        source.arm(1 if k % 2 else -1)
+        output = output_numbers(mechanism.release(answer, calibration, handed))
+        distances.append(float(np.abs(output - answer.ravel()).max()))
+    if source.log_share is None:
+        return  # it draws its noise from uniform integers
+    farthest, largest = _are_farthest(np.array(distances))
+    far = steps * float(calibration.unit) if steps else FAR_OUT * noise_size(mechanism, calibration)
+    if largest > far / 4 or farthest.mean() > CUT:
+        return  # it comes far, or it ends at the ends of a public range
+    out = math.ceil(far / float(calibration.unit))
+    stated = [_log_density_at(mechanism, answer, calibration, k) for k in (0, out, -out)]
+    if max(stated[1:]) - stated[0] >= source.log_share * (1 + ROUNDED) - LESS_LIKELY:
+        yield (
+            f"its noise is cut off: a number of noise {far:.6g} from 0 is drawn again or wraps round, and outputs so "
+            "far out are impossible on one neighbour only"
+        )
+
+
+def _log_density_at(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, steps: int) -> float:
+    """Return the log-density of the answer itself, but for its first number, which lies some lattice steps away."""
+    shifted = np.where(np.arange(answer.size) == 0, steps * float(calibration.unit), 0.0).reshape(answer.shape)
+    return mechanism.log_density(answer, (answer + shifted).astype(answer.dtype), calibration)

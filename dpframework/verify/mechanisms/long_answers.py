@@ -1,0 +1,247 @@
+"""Checks of the noise of very long answers, and of choices among very many candidates.
+
+A long answer shows in one draw what usual answers show in thousands: whether noise ends or repeats, whether it is the
+same from the first number to the last, and whether two of the numbers depend on each other. Among thousands of
+candidates, the unlikely ones are together as likely as the best one, so that it shows whether they are left out.
+
+Every test refuses a correct mechanism with a probability of at most 1e-6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy_losses import Relation
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries import Norm
+from dpframework.verify.mechanisms.output_keys import output_numbers
+from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
+from dpframework.verify.mechanisms.sampler_statistics import OFF, are_unlike, errors_of, noise_size, with_scale
+from dpframework.verify.queries.schema_variants import SPENT, related_mechanisms
+
+LONG = 4096  # an answer's length at which noise that is drawn in blocks of a fixed size would end or repeat
+REPEATED = 8  # how many long answers are drawn for
+REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of this length does not reach
+EQUAL = 100  # how many choices are made among equal candidates, and among one good and many bad ones
+FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct mechanism
+TELLING = 10_000  # the factor of the sensitivity at which the sizes of independent noise hardly ever agree
+NARROW = 0.1  # noise whose median is below this share of its scale is too narrow for sizes to tell it apart
+FEW_DIGITS = 6  # to how many decimals the sizes of noise are compared
+#: Numbers of an answer, and of draws, from which the ranks of all pairs of numbers are compared.
+COMPARED = ((64, 128), (LONG, 32))
+#: How many standard deviations the mean square of all correlations may lie above that of independent numbers, and how
+#: many a single correlation may lie from 0. Independent numbers exceed either with a probability below 2e-7.
+MEAN_SQUARE, SINGLE = 8.0, 6.5
+LARGE = 256  # a factor of what a mechanism spends, beyond which it might use other code
+AMOUNTS = (Fraction(1, LARGE), Fraction(LARGE))
+AMOUNT_LONG = 2048  # the numbers of an answer that are drawn for each of these
+
+
+def calibrate_long(mechanism: Mechanism, calibration: Calibration, length: int = LONG) -> Calibration | None:
+    """Return the calibration for an answer of so many numbers. None for histograms, whose sizes are given."""
+    facts = attrs.evolve(calibration.facts, answer_length=length)
+    return None if facts.histograms else mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+
+
+def long_answer_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
+    """Draw for very long answers, and yield the first problem, if there is one.
+
+    Zeros that are scores should all have the same chance. Zeros that are numbers should all get noise of the same
+    distribution and of the claimed scale, which does not repeat.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism. A selection must give a candidate of a higher score at least the same chance.
+    answer
+        An answer whose type the long answers have.
+    calibration
+        The mechanism's noise scale and losses for a query.
+    """
+    longer = calibrate_long(mechanism, calibration)
+    if longer is None or (mechanism.selects and not mechanism.in_score_order):
+        return
+    zeros = np.zeros(LONG, dtype=answer.dtype)
+    tests = (_equal_candidates, _bad_candidates) if mechanism.selects else (_off_scale, _changing_noise, _dependence)
+    for test in tests:
+        found = list(test(mechanism, zeros, longer))
+        yield from found
+        if found:
+            return
+
+
+def _equal_candidates(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
+    handed = SeededRandomness(4).handed(mechanism.assumptions)
+    chosen = [int(mechanism.release(zeros, longer, handed)) for _ in range(EQUAL)]
+    if are_unlike(np.array(chosen, dtype=np.float64), np.arange(LONG * 1.0)):
+        yield f"of {LONG} equal candidates some are hardly ever chosen"
+
+
+def _bad_candidates(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
+    """Choose between one candidate and thousands of worse ones, which together have about the same chance."""
+    from scipy.stats import binom
+
+    scores, unit, best = zeros.copy(), float(longer.unit), zeros.size // 3
+    scores[best] = math.ceil(math.log(zeros.size) * float(longer.scale) / unit) * unit
+    stated = 1 - math.exp(mechanism.log_density(scores, best, longer))
+    handed = SeededRandomness(5).handed(mechanism.assumptions)
+    bad = sum(int(mechanism.release(scores, longer, handed)) != best for _ in range(EQUAL))
+    if 2 * min(binom.cdf(bad, EQUAL, stated), binom.sf(bad - 1, EQUAL, stated)) < FALSE_ALARM:
+        yield (
+            f"of {zeros.size} candidates all but one are bad, and one of the bad is chosen in {bad} of {EQUAL} draws; "
+            f"its log-density states a probability of {stated:.2g}: are unlikely candidates left out?"
+        )
+
+
+def _off_scale(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration, draws: int = REPEATED) -> Iterator[str]:
+    handed = SeededRandomness(4).handed(mechanism.assumptions)
+    outputs = [mechanism.release(zeros, longer, handed) for _ in range(draws)]
+    for factor, words in OFF:
+        off = with_scale(longer, factor)
+        ratio = math.fsum(
+            mechanism.log_density(zeros, one, longer) - mechanism.log_density(zeros, one, off) for one in outputs
+        )
+        if ratio <= math.log(FALSE_ALARM):
+            yield f"the noise of an answer of {zeros.size} numbers is {words} than claimed"
+            return
+
+
+def _changing_noise(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
+    """Yield a sentence if the noise repeats, or changes from the first number to the last."""
+    handed = SeededRandomness(4).handed(mechanism.assumptions)
+    outputs = [mechanism.release(zeros, longer, handed) for _ in range(REPEATED)]
+    mixed = np.asarray(outputs[0])[np.random.default_rng(5).permutation(LONG)]
+    stated = [mechanism.log_density(zeros, one, longer) for one in (outputs[0], mixed)]
+    if not math.isclose(stated[0], stated[1], rel_tol=1e-9):
+        return  # by the log-density, the noise of a number depends on the number's place in the answer
+    noise = errors_of(outputs, zeros)
+    spectrum = np.abs(np.fft.rfft(noise[0] - noise[0].mean())) ** 2
+    again = np.fft.irfft(spectrum)[1 : LONG // 2]
+    if (again > REPEATS * spectrum.mean()).any():
+        yield f"the noise of an answer of {LONG} numbers repeats itself"
+    elif any(are_unlike(noise[:, :part].ravel(), noise[:, -part:].ravel()) for part in (LONG // 64, LONG // 4)):
+        yield f"the noise of the last of {LONG} numbers has another distribution than that of the first"
+    elif noise_is_reused(mechanism, longer, [zeros]):
+        yield f"two numbers of an answer of {LONG} have the same noise, or the same with another sign"
+
+
+def _dependence(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
+    """Yield a sentence if the noise of two numbers is correlated, although the log-density is a sum over numbers."""
+    for length, draws in COMPARED:
+        shorter = calibrate_long(mechanism, longer, length)
+        if shorter is None:
+            return
+        some, handed = zeros[:length], SeededRandomness(10).handed(mechanism.assumptions)
+        outputs = [mechanism.release(some, shorter, handed) for _ in range(draws)]
+        if not _adds_up(mechanism, some, outputs[0], shorter):
+            return  # by the log-density, the numbers depend on each other
+        problem = _correlation(errors_of(outputs, some).T)
+        if problem is not None:
+            yield f"the noise of an answer of {length} numbers is not independent: {problem}"
+            return
+
+
+def _adds_up(mechanism: Mechanism, zeros: NDArray[Any], output: Any, calibration: Calibration) -> bool:
+    """Tell whether the log-density of an output is the sum of those of its two halves."""
+    output, half = np.asarray(output), np.arange(zeros.size) < zeros.size // 2
+    split = [output, np.zeros_like(output), np.where(half, output, 0), np.where(half, 0, output)]
+    whole, none, *halves = (mechanism.log_density(zeros, one.astype(output.dtype), calibration) for one in split)
+    return math.isclose(whole + none, sum(halves), rel_tol=1e-9)
+
+
+def _correlation(noise: NDArray[np.float64]) -> str | None:
+    """Describe a correlation between numbers, by the ranks of their draws. None if there is none.
+
+    If numbers are independent, the ranks of each are a random order of the draws, whatever their distribution. Equal
+    draws are ranked at random. The rank correlation of two numbers then has the mean 0 and the variance 1 / (draws - 1)
+    and the squares of all pairs' correlations are uncorrelated, since given one number's ranks, each order of the other
+    is equally likely. A square has a variance below 2 / (draws - 1)^2.
+
+    Parameters
+    ----------
+    noise
+        The noise of each number in each draw, shape (numbers, draws).
+    """
+    numbers, draws = noise.shape
+    order = np.lexsort((np.random.default_rng(11).random(noise.shape), noise), axis=1)
+    ranks = np.argsort(order, axis=1) - (draws - 1) / 2
+    ranks /= np.linalg.norm(ranks, axis=1, keepdims=True)
+    pairs = numbers * (numbers - 1) / 2
+    squares = (np.square(ranks.T @ ranks).sum() - numbers) / 2
+    above = (squares * (draws - 1) - pairs) / math.sqrt(2 * pairs)
+    if above > MEAN_SQUARE:
+        return f"its correlations are {math.sqrt(squares / pairs) * math.sqrt(draws - 1):.3g} times as large as chance"
+    if numbers > draws:
+        return None
+    each = np.abs(ranks @ ranks.T - np.eye(numbers))
+    one, other = np.unravel_index(int(each.argmax()), each.shape)
+    if each.max() * math.sqrt(draws - 1) > SINGLE:
+        return f"numbers {one + 1} and {other + 1} have a rank correlation of {each.max():.2g}"
+    return None
+
+
+def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibration) -> Iterator[str]:
+    """Draw with far less and with far more to spend, where a mechanism might use other code.
+
+    With more to spend, the sensitivity is larger too, so that the noise keeps its scale and shows. The parameters are
+    those of `long_answer_problems`. Only arrays of numbers are tried.
+    """
+    longer = calibrate_long(mechanism, calibration, AMOUNT_LONG)
+    if not isinstance(answer, np.ndarray) or longer is None or (mechanism.selects and not mechanism.in_score_order):
+        return
+    some = np.zeros(AMOUNT_LONG, dtype=answer.dtype)
+    for how, other in related_mechanisms(mechanism, AMOUNTS):
+        spent = [getattr(one, name) for name in SPENT[:2] if hasattr(other, name) for one in (mechanism, other)]
+        facts = longer.facts
+        if spent[1] > spent[0]:
+            factor = Fraction(math.isqrt(LARGE)) if mechanism.norm is Norm.SQUARED_L2 else Fraction(LARGE)
+            larger = [scale_sensitivity(one, factor) for one in facts.sensitivities]
+            facts = attrs.evolve(facts, sensitivities=larger)
+        try:
+            calibration = other.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+        except InputError:  # the mechanism refuses this amount, and so claims nothing for it
+            continue
+        if calibration is None:
+            continue
+        try:
+            found = list(
+                _bad_candidates(other, some, calibration) if other.selects else _off_scale(other, some, calibration, 1)
+            )
+        except Exception as error:
+            found = [f"a release fails with {type(error).__name__}: {error}"]
+        if found:
+            yield f"{how}, {found[0]}"
+            return
+
+
+def noise_is_reused(mechanism: Mechanism, calibration: Calibration, answers: Sequence[NDArray[Any]]) -> bool:
+    """Tell whether two numbers, of answers that are drawn together, always have noise of the same size.
+
+    The noise is drawn for a far larger sensitivity, so that the sizes of independent noise hardly ever agree. Numbers
+    at an end of the outputs are left out, since outputs may be put into a public range.
+    """
+    larger = [scale_sensitivity(one, Fraction(TELLING)) for one in calibration.facts.sensitivities]
+    wide = mechanism.calibrate(attrs.evolve(calibration.facts, sensitivities=larger), Relation.ADD_OR_REMOVE_ONE)
+    if wide is None:
+        return False
+    handed = SeededRandomness(7).handed(mechanism.assumptions)
+    drawn = [
+        np.concatenate([output_numbers(one) for one in mechanism.release_many(answers, wide, handed)])
+        for _ in range(REPEATED)
+    ]
+    outputs = np.array(drawn)
+    ends = (outputs == outputs.min(axis=1, keepdims=True)) | (outputs == outputs.max(axis=1, keepdims=True))
+    sizes = np.abs(outputs - np.concatenate([np.ravel(answer) for answer in answers]).astype(np.float64))
+    sizes = sizes[:, ~ends.any(axis=0)].round(FEW_DIGITS).T
+    if not sizes.size or np.median(sizes) < NARROW * noise_size(mechanism, wide):
+        return False  # the noise is not as wide as it should be, which other tests find
+    return len(np.unique(sizes, axis=0)) < len(sizes)
