@@ -252,6 +252,61 @@ class ForgetsAfterAFailure(Planted):
             raise
 
 
+@attrs.frozen
+class Complement(dpf.Description):
+    """Holds wherever another description does not, for missing cells too."""
+
+    part: dpf.Description
+
+    @classmethod
+    def of(cls, description: dpf.Description) -> dpf.Description:
+        match description:
+            case dpf.Not(part):
+                return cls(cls.of(part))
+            case dpf.And(parts) | dpf.Or(parts):
+                return type(description)([cls.of(part) for part in parts])
+        return description
+
+    def holds(self, columns: Any) -> Any:
+        return ~self.part.holds(columns)
+
+    def literals(self) -> Any:
+        return self.part.literals()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {}
+
+
+class NegatesMissing(Planted):
+    """A negation holds for missing cells: it is the complement."""
+
+    def split(self, rows: Any, by: Any) -> Any:
+        return super().split(rows, dpf.Cases(map(Complement.of, by.descriptions)) if isinstance(by, dpf.Cases) else by)
+
+
+class DerivesOnce(Planted):
+    """A derived attribute is kept for a table by its name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[Any, Any] = {}
+
+    def derive(self, rows: Any, attribute: Any, cases: Any) -> Any:
+        first = self.known.setdefault((id(rows), attribute.name), (rows, cases))[1]
+        return super().derive(rows, attribute, first)
+
+
+class FewParts(Planted):
+    """After eight splits, the whole table is split again."""
+
+    def split(self, rows: Any, by: Any) -> Any:
+        depth, whole = getattr(rows, "depth", 0) + 1, getattr(rows, "whole", rows)
+        parts = super().split(rows if depth <= 8 else whole, by)
+        for part in parts:
+            vars(part).update(depth=depth, whole=whole)
+        return parts
+
+
 class DerivesByPosition(Planted):
     """A derived attribute is read from the first rows of the block, whichever its rows are."""
 
@@ -390,6 +445,9 @@ PLANTED: dict[type[Planted], str] = {
     SamplesRowsOfUnits: "a sample holds some rows of a person, and not the others|one draw for each person",
     LoadsFirstBlock: r"a loaded table, all rows: \d+ rows are counted of 43: rows are lost",
     ForgetsAfterAFailure: "after a failure the rows are not there any more",
+    NegatesMissing: "part 1 by cases of negations: .* rows are counted twice",
+    DerivesOnce: "rows with an attribute of the same name, derived by other cases: as many rows as expected",
+    FewParts: r"a part of many parts, each of the one before: \d+ rows are counted of \d+: rows are counted twice",
     DerivesByPosition: r"part \d with a derived attribute: as many rows as expected, but in other cells",
     ReadsAnything: "files are opened that are refused in memory",
     Shows: "a handle shows the number of its rows",

@@ -100,21 +100,26 @@ def test_counts_are_of_all_rows_parts_and_parts_of_parts(tmp_path: Path) -> None
             counts[ill, ward, age] += chosen(k)
         return counts.tolist()
 
-    def grouped(chosen: Callable[[int], bool]) -> Any:
+    def grouped(chosen: Callable[[int], bool], by: list[int] = group) -> Any:
         counts = np.zeros((3, 2), dtype=int)
         for k, (ill, *_) in enumerate(cells):
-            counts[group[k], ill] += chosen(k)
+            counts[by[k], ill] += chosen(k)
         return counts.tolist()
 
+    # Ages are cut at 20, 40, 60 and 80, and code 5 is a missing age, of which no negation holds.
+    negated = [
+        0 if ward != 0 and age in (3, 4) else 1 if ill == 0 and age in (2, 3, 4) else 2 for ill, ward, age, _ in cells
+    ]
     expected: dict[str, Any] = {"all rows": joint(lambda k: True)}
     by = {
         "an attribute": [cell[1] for cell in cells],
         "cases": group,
+        "cases of negations": negated,
         "descriptions": [{0: 0, 2: 1}.get(cell[1], -1) for cell in cells],
         "an attribute with missing values": [cell[2] for cell in cells],
         "an attribute of many values": [cell[3] for cell in cells],
     }
-    parts = {"an attribute": 3, "cases": 3, "descriptions": 2}
+    parts = {"an attribute": 3, "cases": 3, "cases of negations": 3, "descriptions": 2}
     for name, whose in by.items():
         for part in range(parts.get(name, 6)):
             expected[f"part {part + 1} by {name}"] = joint(lambda k: whose[k] == part)  # noqa: B023
@@ -127,6 +132,9 @@ def test_counts_are_of_all_rows_parts_and_parts_of_parts(tmp_path: Path) -> None
         expected[f"part {part + 1} with a derived attribute"] = grouped(lambda k: cells[k][1] == part)  # noqa: B023
     for part in range(3):
         expected[f"part {part + 1} by a derived attribute"] = grouped(lambda k: group[k] == part)  # noqa: B023
+    expected["rows with an attribute of the same name, derived by other cases"] = grouped(lambda k: True, negated)
+    expected["rows with an attribute that was derived before another of its name"] = grouped(lambda k: group[k] == 0)
+    expected["a part of many parts, each of the one before"] = joint(lambda k: cells[k][:2] == (1, 1))
     for part in range(3):
         expected[f"part {part + 1} by a derived attribute of a part"] = grouped(
             lambda k: cells[k][0] == 1 and group[k] == part  # noqa: B023
@@ -291,7 +299,8 @@ HEARD = {
     ),
     "test_rows_are_gathered_in_their_order": (
         "files of 49, None rows, clamp; open 49; map 49; split 49 in 3; map 49; split 49 in 3; map 49; split 49 in "
-        "2; map 49; split 49 in 6; map 49; split 49 in 300; map 49; map 23; map 18; map 23; map 11; map 0; drop 49"
+        "3; map 49; split 49 in 2; map 49; split 49 in 6; map 49; split 49 in 300; map 49; map 23; map 18; map 13; "
+        "map 23; map 11; map 0; drop 49"
     ),
     "test_rows_of_two_tables_are_kept_apart_and_one_can_be_dropped": (
         "files of 11, None rows, clamp; open 11; files of 20, None rows, clamp; open 20; map 20; split 20 in 2; map"
