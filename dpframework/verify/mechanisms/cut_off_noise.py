@@ -107,19 +107,18 @@ class ExtremeRandomness(SeededRandomness):  # type: ignore[misc]  # final, excep
 
     def integers(self, below: int | NDArray[np.int64], size: int) -> NDArray[np.int64]:
         """Draw 0 or `below` - 1."""
-        return super().integers(2, size) * (np.broadcast_to(below, size) - 1) if self._allowed() else self._none
+        self._ask()
+        return np.asarray(super().integers(2, size) * (np.broadcast_to(below, size) - 1))
 
     def words(self, size: int) -> NDArray[np.uint64]:
         """Draw words whose bits are all 0 or all 1."""
-        return np.negative(super().integers(2, size)).astype(np.uint64) if self._allowed() else self._none
+        self._ask()
+        return np.negative(super().integers(2, size)).astype(np.uint64)
 
-    def _allowed(self) -> bool:
+    def _ask(self) -> None:
         self._left -= 1
-        return self._left >= 0
-
-    @property
-    def _none(self) -> Any:
-        raise EnoughError
+        if self._left < 0:
+            raise EnoughError
 
 
 def find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:

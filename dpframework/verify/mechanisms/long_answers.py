@@ -207,14 +207,14 @@ def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibr
             larger = [scale_sensitivity(one, factor) for one in facts.sensitivities]
             facts = attrs.evolve(facts, sensitivities=larger)
         try:
-            calibration = other.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+            changed = other.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
         except InputError:  # the mechanism refuses this amount, and so claims nothing for it
             continue
-        if calibration is None:
+        if changed is None:
             continue
         try:
             found = list(
-                _bad_candidates(other, some, calibration) if other.selects else _off_scale(other, some, calibration, 1)
+                _bad_candidates(other, some, changed) if other.selects else _off_scale(other, some, changed, 1)
             )
         except Exception as error:
             found = [f"a release fails with {type(error).__name__}: {error}"]

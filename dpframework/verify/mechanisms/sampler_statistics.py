@@ -79,11 +79,12 @@ class DrawnOutputs:
                 known[key] = stated_density(self.mechanism, self.answer, output, calibration)
         return np.array([known[output_key(output)] for output in outputs])
 
-    def problems(self, *, to_tell: bool) -> Iterator[str]:
+    def problems(self, *, to_tell: bool, promised: bool = True) -> Iterator[str]:
         """Yield the problems with the draws.
 
         With `to_tell`, draw more until the draws tell the claimed scale from those of `OFF`, or until there are
-        `MOST_DRAWS` or more.
+        `MOST_DRAWS` or more. Without `promised`, errors may be larger than the preview says, as for an answer that no
+        table gives.
         """
         impossible = int(np.isneginf(self.densities(self.outputs, self.calibration)).sum())
         if impossible:
@@ -96,7 +97,8 @@ class DrawnOutputs:
         yield from self._scale(to_tell)
         yield from self._shape()
         yield from self._independence()
-        yield from self._promise()
+        if promised:
+            yield from self._promise()
 
     def evidence(self, factor: Fraction) -> float:
         """Return the mean log-likelihood ratio by which one draw tells the noise from noise of another scale.
