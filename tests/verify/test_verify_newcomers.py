@@ -8,6 +8,7 @@ that change what a run does and not what a query declares.
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -15,7 +16,10 @@ from typing import Any
 
 import attrs
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+import scipy.sparse
 from verify.test_verify_beginners import failures
 from verify.test_verify_outsiders import Adds, Makes
 from verify.test_verify_strangers import ADD, FLAGS, PEOPLE, REPLACE, Asks, l1
@@ -26,6 +30,7 @@ from dpframework.queries import CandidateScores, Count, Histogram, Norm, Query, 
 from dpframework.verify import audit, verify_examples
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.step_checks import StepChecks
+from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import constants_of, words_compared_with
 from dpframework.verify.queries.large_tables import irregular_sizes, pairs_of_every_kind
@@ -698,3 +703,43 @@ def test_tables_of_every_kind_have_each_equally_often_or_one_once_less():
         numbers = {pair.tables[1].count(kind) for kind in kinds}
         assert len(numbers) <= 2
     assert list(pairs_of_every_kind(universe, changes, 60, lambda rows: np.zeros(1))) == []
+
+
+OF_LIBRARIES: dict[str, Callable[[int], Any]] = {
+    "an expression of polars": lambda k: pl.col("rows") > k,
+    "a lazy frame": lambda k: pl.DataFrame({"rows": [1, 2]}).lazy().filter(pl.col("rows") > k),
+    "a category of polars that no cell has": lambda k: pl.Series(["A"], dtype=pl.Enum(["A", str(k)])),
+    "a category of pandas that no cell has": lambda k: pd.Series(pd.Categorical(["A"], categories=["A", str(k)])),
+    "an array of pandas": lambda k: pd.Categorical(["A"], categories=["A", str(k)]),
+    "an index of several levels": lambda k: pd.MultiIndex.from_tuples([(1, "a"), (k, "b")]),
+    "an index of times": lambda k: pd.date_range("2020-01-01", periods=k + 1),
+    "a sparse matrix": lambda k: scipy.sparse.csr_array(np.diag([1.0, 2.0, k])),
+}
+
+
+@pytest.mark.parametrize("kind", OF_LIBRARIES)
+def test_values_of_libraries_are_the_same_if_what_they_hold_is(kind):
+    made = OF_LIBRARIES[kind]
+    assert same([made(3)], [made(3)])
+    assert not same([made(3)], [made(4)])
+
+
+@attrs.frozen
+class Shows(Told):
+    """Returns several values of other libraries, made of noisy counts, and leaves a file to be closed later."""
+
+    name = "shows"
+
+    def result(self, table, noisy, known):
+        open(os.devnull).read()  # noqa: SIM115
+        numbers = noisy.astype(int)
+        return {
+            kind: made(int(known.sum()) if kind == "an expression of polars" else 1 + abs(int(numbers.sum())) % 9)
+            for kind, made in OF_LIBRARIES.items()
+        }
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_results_of_other_libraries_are_replayed(right):
+    found = [one.what for one in audit(Shows(right=right), PEOPLE, ADD, replays=100).violations]
+    assert bool(found) is not right, found

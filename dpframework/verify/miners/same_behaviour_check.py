@@ -45,7 +45,7 @@ FEW_UNITS = 3  # a table of more rows or units is also shuffled, with the same s
 SHOWN = 3  # how many places a message names
 ADVICE = (
     "if the miner draws random numbers, take them from table.public_random(), which repeats them; "
-    "a result must hold values, and not the table, a generator or the time"
+    "a result must hold values, and not the table, a generator, a figure or the time"
 )
 STILL = 8  # how many sizes of tables, each with two tables, show whether a query's answer ever changes
 

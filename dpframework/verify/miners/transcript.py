@@ -303,6 +303,7 @@ def _listen() -> Iterator[Any]:
         np.errstate(all="warn", under="ignore"),  # whatever the settings of numpy are elsewhere
     ):
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # it comes when memory is freed, which may be at any time
         root.addHandler(logged)
         root.setLevel(min(level, logging.INFO))
         try:

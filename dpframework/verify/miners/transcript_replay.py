@@ -172,7 +172,7 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows, engine: SmallTa
 
 def _text(result: Any) -> str:
     """Return a result as text and as JSON, as a reader sees it, without addresses in memory."""
-    return re.sub(r" at 0x[0-9a-f]+", "", f"{result} {to_json_safe(result)}")
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", f"{result} {to_json_safe(result)}")
 
 
 class TooManySamplesError(Exception):

@@ -84,10 +84,11 @@ class _Comparison:
             return self.same(parts, _frame_parts(other), depth)
         if _fields_of(one) or _fields_of(other):
             return self._same_held(one, other, depth)
-        if one == other:
+        compared = _compare(one, other)
+        if compared is True:
             return True
         by_identity = inspect.getattr_static(type(one), "__eq__") is inspect.getattr_static(object, "__eq__")
-        if not by_identity:
+        if compared is False and not by_identity:
             return False
         try:  # compare the states that pickles would hold
             return self.same(one.__reduce_ex__(4), other.__reduce_ex__(4), depth)
@@ -114,20 +115,47 @@ class _Comparison:
         return self._same_items(held, held_by_other, depth)
 
 
-def _frame_parts(value: Any) -> list[Any] | None:
-    """Return the names, types and cells of a data frame or series of polars or pandas; None for anything else.
+def _compare(one: Any, other: Any) -> bool | None:
+    """Return what two values' own comparison says; None if it is no answer, such as an expression or an array."""
+    try:
+        found = one == other
+    except Exception:  # values that cannot be compared, such as lazy frames
+        return None
+    return bool(found) if isinstance(found, bool | np.bool_) else None
 
-    Their own fields are handles of memory, which differ between equal frames.
+
+def _frame_parts(value: Any) -> list[Any] | None:
+    """Return the names, types and cells of frames, columns and indexes of polars or pandas, and of sparse matrices.
+
+    Their own fields are handles of memory, which differ between equal frames, or views of memory that nobody filled.
+    The result is None for anything else.
     """
     package, name = type(value).__module__.partition(".")[0], type(value).__name__
     if package == "polars" and name in ("DataFrame", "Series"):
         columns = value.get_columns() if name == "DataFrame" else [value]
-        return [[column.name, str(column.dtype), column.to_list()] for column in columns]
+        return [[column.name, _type_parts(column.dtype), column.to_list()] for column in columns]
+    if package == "polars" and name in ("LazyFrame", "Expr"):
+        return [(value if name == "LazyFrame" else value.meta).serialize()]
     if package == "pandas" and name in ("DataFrame", "Series"):
         columns = [value.iloc[:, k] for k in range(value.shape[1])] if name == "DataFrame" else [value]
-        cells = [[column.name, str(column.dtype), column.tolist()] for column in columns]
-        return [cells, value.index.tolist(), list(value.index.names), dict(value.attrs)]
+        cells = [[column.name, _type_parts(column.dtype), column.tolist()] for column in columns]
+        return [cells, _frame_parts(value.index), dict(value.attrs)]
+    if package == "pandas" and name.endswith("Index"):
+        levels = [_frame_parts(level) for level in getattr(value, "levels", ())]
+        return [name, levels, list(value.names), _type_parts(value.dtype), value.tolist()]
+    if package == "pandas" and hasattr(value, "dtype") and hasattr(value, "tolist"):
+        return [name, _type_parts(value.dtype), value.tolist()]
+    if package == "scipy" and hasattr(value, "tocoo"):
+        cells = value.tocoo()
+        return [name, value.shape, str(value.dtype), cells.data.tolist(), [own.tolist() for own in cells.coords]]
     return None
+
+
+def _type_parts(dtype: Any) -> list[Any]:
+    """Return the name of a column's type, with all categories that it lists, whether a cell has them or not."""
+    categories = getattr(dtype, "categories", None)
+    listed = getattr(categories, "to_list", list)() if categories is not None else []
+    return [str(dtype), listed, getattr(dtype, "ordered", None)]
 
 
 def _order(values: Set[Any]) -> list[Any]:
