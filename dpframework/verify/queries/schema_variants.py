@@ -181,7 +181,7 @@ def _other_parameters(given: Any, listed: Sequence[Any], names: Sequence[str]) -
     elif type(given) in (tuple, list) and len(given) > 0:
         if all(type(one) in NUMBERS for one in given):
             yield type(given)([-2 * max(map(abs, given)) - 1, *given[1:]])
-        else:
+        elif not isinstance(given[0], str):
             yield from (type(given)([other, *given[1:]]) for other in _other_parameters(given[0], (), names))
         yield type(given)([*given, given[-1]])
     elif isinstance(given, Mapping) and given:
