@@ -102,8 +102,7 @@ def check_sampler(
     - Source: the same randomness gives the same draws.
     - Density: it covers all of the output, so that the probabilities of different outputs add up to at most 1.
     - Range and length: the noise is not cut off. For an answer of 4096 numbers, it has the same distribution from the
-      first number to the last, does not repeat, and is independent. Of 4096 candidates, the unlikely ones are chosen
-      as often as stated.
+      first number to the last, does not repeat, and is independent. Of 4096 candidates none is left out.
     - Amounts: with a 256th and with 256 times as much to spend, the noise has the claimed scale.
     - Preview: errors lie within the preview's bound with 95 % probability.
 
@@ -112,11 +111,9 @@ def check_sampler(
     mechanism
         The mechanism.
     given
-        The probes to draw for. By default those of `probes()` that the mechanism serves, or those of
-        `probes_of_one()` if it serves none.
+        The probes to draw for; by default those of the usual ones that the mechanism serves.
     beside
-        Further probes, such as answers of a plan's own queries. No additional draws are made for these to decide about
-        the scale. Probes that the mechanism cannot draw for are left out.
+        Further probes, such as a plan's own answers. Few draws are made for these, and none if they are not served.
     settings
         Whether to draw in unusual settings, too, if `given` is left out: for another sensitivity, relation and unit,
         for the counts of very many rows, and for a table of numbers.
@@ -132,9 +129,7 @@ def check_sampler(
     """
     tests = _SamplerTests(mechanism, sources or (SystemRandomness(), SeededRandomness(1)), draws)
     try:
-        usual = [of for of in (probes(), probes_of_one()) if any(serves(mechanism, probe) for probe in of)]
-        asked = given if given is not None else usual[0] if usual else ()
-        tests.test_all(asked, changed_too=settings and given is None)
+        tests.test_all(_usual_probes(mechanism) if given is None else given, changed_too=settings and given is None)
         for probe in beside:
             if serves(mechanism, probe):
                 tests.test(probe, to_tell=False)
@@ -143,6 +138,11 @@ def check_sampler(
     except DensityFailedError as error:
         tests.wrong.append(str(error))
     return SamplerReport(mechanism.name, tuple(tests.tested), tuple(tests.wrong), tests.drawn)
+
+
+def _usual_probes(mechanism: Mechanism) -> Sequence[Probe]:
+    """Return the usual probes, or those of a single number if the mechanism draws for none of the usual ones."""
+    return probes() if any(serves(mechanism, probe) for probe in probes()) else probes_of_one()
 
 
 @final
