@@ -142,7 +142,7 @@ class Registry:
         self.miners: dict[str, PluginComponent] = self._classes("dpframework_miners", Miner)
         self.accountants: dict[str, PluginComponent] = self._classes("dpframework_accountants", Accountant)
         self.engines: dict[str, PluginComponent] = self._classes("dpframework_engines", Engine)
-        self.checks: list[Check] = self._objects("dpframework_checks", Check)
+        self.checks: list[Check] = self._all_checks()
         self.observers: list[Observer] = self._objects("dpframework_observers", Observer)
 
     @functools.cached_property
@@ -192,6 +192,15 @@ class Registry:
             else:
                 self._report(plugin, f"its hook {hook} brings {type(thing).__name__}, not {base.__name__}")
         return brought
+
+    def _all_checks(self) -> list[Check]:
+        """Return the checks of the core and of plugins. No wrapper can take the core's away."""
+        brought = self._objects("dpframework_checks", Check)
+        hidden = [check for check in built_in_components.dpframework_checks() if check not in brought]
+        if hidden:
+            codes = ", ".join(check.code for check in hidden)
+            self._report(CORE, f"a wrapper of the hook dpframework_checks takes {codes} away; they are kept")
+        return hidden + brought
 
     def _report(self, plugin: str, reason: str) -> None:
         self.problems.append(Problem(plugin, reason))

@@ -477,6 +477,18 @@ def test_a_wrapper_may_hide_and_add_components(plugin: Callable[..., EntryPoint]
     }
 
 
+def test_a_wrapper_cannot_take_the_checks_of_the_core_away(plugin: Callable[..., EntryPoint]) -> None:
+    def dpframework_checks() -> Any:
+        given = yield
+        return [[check for check in one if check.code != "DP005"] for one in given]
+
+    found = Registry([plugin("policy", dpframework_checks=dpf.hookimpl(wrapper=True)(dpframework_checks))])
+    assert {check.code for check in found.checks} == {check.code for check in Registry([]).checks}
+    assert [str(problem) for problem in found.problems] == [
+        "plugin 'dpframework': a wrapper of the hook dpframework_checks takes DP005 away; they are kept"
+    ]
+
+
 def test_a_wrapper_of_the_old_kind_works_too(plugin: Callable[..., EntryPoint], good: EntryPoint) -> None:
     def only_counts() -> Any:
         outcome = yield
