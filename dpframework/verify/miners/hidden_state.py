@@ -297,6 +297,12 @@ def _alike(one: Contents, other: Contents) -> bool:
     )
 
 
+def _takes_state(value: Any) -> bool:
+    """Tell whether a value is one that takes the state of its pickle: a data frame, or a text or bytes in memory."""
+    kind = type(value)
+    return kind in (io.StringIO, io.BytesIO) or (kind.__module__.partition(".")[0], kind.__name__) in FRAMES
+
+
 def _restore(value: Any, held: Contents) -> None:
     """Give a value its earlier contents. Parts that cannot be put back stay as they are."""
     parts = [part for _, part in held]
@@ -335,12 +341,9 @@ def _restore(value: Any, held: Contents) -> None:
             value.setstate(pickle.loads(parts[0]))
         case np.random.RandomState():
             value.set_state(pickle.loads(parts[0]))
-        case io.StringIO() | io.BytesIO():
-            buffer: Any = value
-            buffer.__setstate__(pickle.loads(parts[0]).__getstate__())
         case _ if _is_cached_function(value):
             value.cache_clear()
-        case _ if (type(value).__module__.partition(".")[0], type(value).__name__) in FRAMES:
+        case _ if _takes_state(value):
             value.__setstate__(pickle.loads(parts[0]).__getstate__())
         case _ if type(value).__module__.partition(".")[0] not in sys.stdlib_module_names - WALKED:
             kind: Any = type(value)

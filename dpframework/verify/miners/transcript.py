@@ -33,7 +33,7 @@ from dpframework.run.private_table import PrivateTable
 from dpframework.run.release_scope import Charge, ChargedRelease, Run
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
+from dpframework.verify.tables.small_table_handles import RowsHandle
 
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # the attributes that every log record has
 
@@ -264,8 +264,7 @@ def run_through(subject: Subject, gate: WatchedGate, rows: Rows) -> Transcript:
         with contextlib.suppress(Exception):
             miner = copy.deepcopy(miner)
         run = Run(subject.plan, PureAccountant(subject.relation))
-        assert isinstance(gate.engine, SmallTables)
-        table = PrivateTable(subject.schema, gate.engine.hold(rows), run.scope(), gate)
+        table = PrivateTable(subject.schema, subject.engine.hold(rows), run.scope(), gate)
         try:
             result = miner.mine(table.scope(SCOPE))
             str(result)  # a reader sees this text first, so it counts if it prints or fails

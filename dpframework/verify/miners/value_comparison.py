@@ -154,7 +154,7 @@ def _frame_parts(value: Any) -> list[Any] | None:
 def _type_parts(dtype: Any) -> list[Any]:
     """Return the name of a column's type, with all categories that it lists, whether a cell has them or not."""
     categories = getattr(dtype, "categories", None)
-    listed: list[Any] = getattr(categories, "to_list", list)() if categories is not None else []
+    listed: list[Any] = getattr(categories, "to_list", list)()
     return [str(dtype), listed, getattr(dtype, "ordered", None)]
 
 
