@@ -707,3 +707,25 @@ def test_the_result_is_kept_as_json() -> None:
         with pytest.raises(dpf.InputError, match="a whole number from 1 to 12 is needed"):
             attrs.evolve(found, rows=rows)
     assert found.plot().get_xlabel() == "rows"
+
+
+class Nearer(dpf.Query):
+    """A query whose answer moves less when a row is replaced than when it is added or removed."""
+
+    name = "nearer"
+    answer_length = 1
+    sensitivities = tuple(dpf.Sensitivity(norm, 2, 1, source="a test") for norm in ("l1", "squared-l2", "linf"))
+
+    def count(self, block: Any, **inputs: Any) -> Any:
+        return np.zeros(1, dtype=np.int64)
+
+
+def test_a_row_that_leaves_the_places_that_are_read_counts_as_removed_under_replace_one() -> None:
+    """A replaced row may enter a place beyond them: then the answer moves as if it was removed."""
+    found = {
+        str(one.norm): (one.add_or_remove_one, one.replace_one) for one in AtReleasedRows(Nearer(), 3).sensitivities
+    }
+    assert found
+    assert found == {
+        norm: (2 * factor,) * 2 for norm, factor in (("l1", 3), ("squared-l2", 9), ("linf", 3)) if norm in found
+    }
