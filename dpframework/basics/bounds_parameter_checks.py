@@ -31,7 +31,13 @@ def bounds_misfit(attribute: str, sources: Mapping[str, Miner]) -> str | None:
 
     for name, source in sources.items():
         if source.result is not FoundBounds:
-            return f"bounds names step '{name}', of miner '{source.name}'; name a step of miner 'private-bounds'"
+            return (
+                f"the parameter 'bounds' refers to step '{name}', which is of miner '{source.name}'; "
+                "name a step of miner 'private-bounds'"
+            )
         if (found := getattr(source, "attribute", attribute)) != attribute:
-            return f"bounds names step '{name}', which finds bounds of '{found}' and not of '{attribute}'"
+            return (
+                f"the parameter 'bounds' refers to step '{name}', "
+                f"which finds bounds of '{found}' and not of '{attribute}'"
+            )
     return None

@@ -1,9 +1,10 @@
 r"""Escapes for characters that control a terminal, or hide or reorder text, in texts that come from strangers.
 
-A label may hold any character, and so may a text from a plugin or a file. Printed as it is, `"\x1b[2K"` deletes the
-line before it, a carriage return writes over it, and U+202E turns the rest of a line around. `printable` shows such a
-character as an escape, such as `\n` or `\u202e`. Every format then adds its own rule: `facts.output_format_helpers` for
-CSV, `reports.markdown` for Markdown, `reports.text_drawings` for Mermaid and DOT.
+A label may hold any character, and so may a text from a plugin or a file. Printed as it is, `"\x1b[2K"` erases the line
+that it stands in, a carriage return lets the text after it overwrite that line, and U+202E shows the rest of a line
+backwards. `printable` shows such a character as an escape, such as `\n` or `\u202e`. Every format then adds its own
+rule: `facts.output_format_helpers` for CSV, `reports.markdown` for Markdown, `reports.text_drawings` for Mermaid and
+DOT.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: Characters that are invisible or move others: controls, line breaks, halves of characters, and all that Unicode calls
-#: ignorable (marks of direction, of no width, of a variant). The list is our own, since Python's list grows with its
-#: versions, and a plan must read the same in all of them.
+#: Characters that are invisible or move others: control characters, line breaks, surrogates, all that Unicode calls
+#: ignorable (such as direction marks, zero-width characters and variation selectors), and a few more. The list is our
+#: own, since Python's list grows with its versions, and a plan must read the same in all of them.
 _BEYOND_CONTROLS: Final = (
     "\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\u2800\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"

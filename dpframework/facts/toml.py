@@ -1,7 +1,7 @@
 """Reading and writing TOML files, with one sentence for each mistake.
 
-Schemas, study files and experiment files are read with these functions. `where` begins the sentence of an error, such
-as "step 'tree': ".
+Schemas, study files and experiment files are read with these functions. Their parameter `where` is the beginning of
+an error's text, such as "step 'tree': ".
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _toml_character(character: str) -> str:
 
 
 def resolve_path(text: str, folder: Path) -> Path:
-    """Return a path with `$NAME`, `${NAME}` and `~` replaced, relative to a folder.
+    """Return a path with `$NAME`, `${NAME}` and `~` replaced. If it is relative, it is joined to the folder.
 
     Raises
     ------

@@ -2,13 +2,13 @@
 
 A unit is one row, or a person with at most k rows. A column of ids tells to whom a row belongs, or the owner only
 asserts k. Adding a person adds at most k rows. Replacing a person removes at most k rows and adds at most k others.
-These two numbers are sure to be equal only where the number of rows is public.
+As many rows are sure to come as leave only where the number of rows is public.
 
 **Group privacy.** Take two tables that differ by one unit. Pair rows that leave with rows that come, as long as there
-are both. This gives r replacements, and a additions or removals of the rows left over, with r + a <= k. So a path of
-r + a steps leads from one table to the other, and each step changes one row. Let a release lose at most R for a
-replaced row, and at most A for an added or removed row. Then it loses at most r R + a A <= k max(R, A) in pure epsilon,
-and (r sqrt(R) + a sqrt(A))^2 <= k^2 max(R, A) in zCDP (Bun and Steinke 2016, Proposition 1.9). This holds for every
+are both. This gives r replacements. The rows left over are added or removed; s is their number, and r + s <= k. So a
+path of r + s steps leads from one table to the other, and each step changes one row. Let a release lose at most R for a
+replaced row, and at most A for an added or removed row. Then it loses at most r R + s A <= k max(R, A) in pure epsilon,
+and (r sqrt(R) + s sqrt(A))^2 <= k^2 max(R, A) in zCDP (Bun and Steinke 2016, Proposition 1.9). This holds for every
 mechanism. Noise is calibrated by this rule: a release that may lose epsilon for a unit may lose epsilon / k for a row,
 and a release that may lose rho for a unit may lose rho / k^2 for a row. `docs/composition.md` derives the rules of
 composition from this.
@@ -156,7 +156,7 @@ class PrivacyUnit:
         return self.span
 
     def require_fits(self, schema: Schema) -> None:
-        """Refuse ids or dates that are attributes of a schema, and columns per unit that do not fit this unit."""
+        """Refuse ids or dates that are attributes of a schema, and derived columns that do not fit this unit."""
         if schema.per_unit is not None:
             column = schema.per_unit.columns[0].name
             if self.id is None:
@@ -243,7 +243,7 @@ class PrivacyUnit:
 
 ROW = PrivacyUnit()
 
-#: The name that the plan of a fit gives to the column of groups.
+#: The name of the column of ids in the plan of an estimator's `fit` with `groups`.
 GROUPS = "the groups of the fit"
 
 

@@ -39,9 +39,9 @@ def rounding_of(shape: Scored, change: Fraction, row_bound: int | None, classes:
     """Return how far a computed score may be from the true one.
 
     A bound on the relative error is kept through products, quotients, roots, and sums of terms of one sign. The score
-    of a table of R rows exceeds the score of an empty table by at most R times the largest change by one row. So the
-    absolute error is at most the relative error times the largest score. If terms of both signs are added, their
-    absolute errors are added instead.
+    of a table of R rows exceeds the score of an empty table by at most R times the largest change by one row. This
+    bounds the largest score. The absolute error is at most the relative error times this bound. If terms of both signs
+    are added, their absolute errors are added instead.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def _terms(formula: Formula) -> Counter[Formula]:
 
 
 def _smaller_factor(top: Formula, below: Counter[Formula]) -> int:
-    """Return how many cell counts of a denominator are added up by a factor of `top`; 0 if no factor is such a sum."""
+    """Return the number of terms of a factor of `top` that is a sum of cell counts of the denominator; 0 if none is."""
     if top.operation is Operation.MULTIPLY:
         return max(_smaller_factor(part, below) for part in top.parts)
     terms = _terms(top)

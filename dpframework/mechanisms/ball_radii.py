@@ -55,7 +55,8 @@ class RadiusWeights:
         bits, number = self._bits, numbers.bits(self._bits)
         while True:
             below, above = self.between(bits)
-            # The first k whose cumulative probability is at least the upper end of the number's interval.
+            # The uniform number lies between `number` and `number` + 1, in units of 2**-bits. This is the first k whose
+            # cumulative probability is surely at least the upper end.
             k = bisect.bisect_left(below, number + 1)
             if k < len(below) and (k == 0 or above[k - 1] <= number):
                 return k
@@ -64,10 +65,11 @@ class RadiusWeights:
     def between(self, bits: int) -> tuple[list[int], list[int]]:
         """Return, for each k, a lower and an upper bound of 2**bits times the probability that at most k is drawn.
 
-        The bounds are whole numbers: a list of lower bounds, then a list of upper bounds.
+        The bounds are whole numbers. The first list holds all lower bounds, and the second all upper bounds.
         """
         if bits not in self._between:
-            # The weights h_k q**k add up to h_0 = 1 or more. So the sum's relative error is at most its absolute error.
+            # The weights h_k q**k add up to at least 1, since h_0 is 1. So the sum's relative error is at most its
+            # absolute error.
             wide = bits + 64 + sum(self._h).bit_length()
             low, high = exp_bounds(-1 / self._scale, wide)
             power_low = power_high = 1 << wide
@@ -84,7 +86,7 @@ class RadiusWeights:
 
 
 class BallsOfPoints(Protocol):
-    """Balls of integer points around 0, of any radius, as a hashable value."""
+    """A space of integer points, with its balls around 0 of any radius. It is hashable."""
 
     @property
     def h(self) -> tuple[int, ...]:
@@ -102,7 +104,7 @@ class BallsOfPoints(Protocol):
 
 
 def draw_from_balls(space: BallsOfPoints, scale: float, randomness: Randomness) -> NDArray[np.int64]:
-    """Draw a uniform point of a ball of random radius, shape (entries,), exactly."""
+    """Draw, exactly, a uniform point of a ball of random radius, shape (entries,)."""
     numbers = WholeNumbers(randomness.words)
     radius = _weights(space, Fraction(scale)).draw(numbers) + geometric_sum(space.dimension + 1, scale, randomness)
     return np.array(space.draw(radius, numbers), dtype=np.int64)
@@ -128,8 +130,8 @@ def log_normalizer(h: tuple[int, ...], dimension: int, scale: float) -> float:
 def square_of_radius(h: Sequence[int], dimension: int, scale: float) -> float:
     """Return the mean of R (R + 1) over the random radius R.
 
-    The variance of the noise of a number is about this mean, times the mean square of that number in a uniform point of
-    the unit ball.
+    The variance of one coordinate of the noise is about this mean, times the mean square of that coordinate of a
+    uniform point of the unit ball.
     """
     q = math.exp(-1 / scale)
     logs = np.array([math.log(weight) for weight in h]) - np.arange(len(h)) / scale

@@ -199,10 +199,10 @@ class GroupSums(GroupNumbers):
 
     If a replaced row stays in its group, the sum changes by at most D, where D is U - L, or R + F if a row may add
     nothing. If a replaced row leaves one group and enters another, two sums change by at most M each. The sensitivity
-    is the larger of both cases: 2 M in the l1 norm (which is at least R + F), the larger of D**2 and 2 M**2 in the
-    squared l2 norm, and the larger of D and M in the linf norm. With a single group there is only the first case. The
-    same holds if `where` allows only one value of each attribute in `by`, since a row of another group then adds
-    nothing.
+    is the larger of both cases. In the l1 norm this is 2 M, since D is at most R + F and so at most 2 M. In the squared
+    l2 norm it is the larger of D**2 and 2 M**2, and in the linf norm the larger of D and M. With a single group there
+    is only the first case. The same holds if `where` allows only one value of each attribute in `by`, since a row of
+    another group then adds nothing.
 
     Attributes
     ----------
@@ -238,7 +238,7 @@ class GroupSums(GroupNumbers):
 
     @property
     def _whole(self) -> BoundedSum:
-        """The sum over all groups. A row that stays in its group changes it by as much as the sum of its group."""
+        """The sum over all groups. A replaced row that stays in its group changes it by as much as the group's sum."""
         return BoundedSum(self.attribute, self.lower, self.upper, where=self.where)
 
     @property
@@ -340,8 +340,9 @@ class GroupMoments(GroupNumbers):
     def _entries(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
         """Return each row's numbers in steps of 2**-30. All but one are rounded; one is the remainder to 1.
 
-        With degree 2 the middle number is this remainder. It is not negative: the other two numbers are both rounded up
-        only if t and 1 - t are at least 2**-16, and then the remainder is at least 2**14 steps.
+        With degree 2 the middle number is this remainder. It is not negative. If at most one of the other two is
+        rounded up, their sum grows by at most half a step, and whole numbers cannot exceed 1 by that. If both are
+        rounded up, t and 1 - t are at least 2**-16, and the remainder is at least 2**14 steps.
         """
         t = (values - self.lower) / (self.upper - self.lower)
         if self.degree == 1:
@@ -373,5 +374,5 @@ class GroupMoments(GroupNumbers):
         return JointCounts([Crosstab([*self.by, *self.where_columns], steps), known], assemble)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
-        """Return the numbers, with a row as the unit."""
+        """Return the numbers, converted from steps, so that those of one row add up to 1."""
         return counts / STEPS

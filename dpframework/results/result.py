@@ -24,7 +24,7 @@ class StoredResult(NotebookText, abc.ABC):
 
     @classmethod
     def kind_of(cls, form: Mapping[str, Any]) -> type[StoredResult]:
-        """Return the class that reads a saved result. The miner's results usually have this class.
+        """Return the class that reads a saved result. By default it is this class.
 
         Override this if the miner returns results of another class for some parameters.
         """

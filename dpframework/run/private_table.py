@@ -99,7 +99,7 @@ class PrivateTable:
         ------
         ReleaseRefused
             If one release is refused. If the plan refuses it, the releases before it were made. If the ledger refuses
-            it, the releases before it are charged, and were made if the run has a journal.
+            it, the releases before it are charged. Only a run with a journal has also made them.
         InputError
             If the tables belong to different runs.
 
@@ -241,14 +241,15 @@ class PrivateTable:
         Parameters
         ----------
         attribute
-            The new attribute. It has one code for each case, and the last code is for all other rows.
+            The new attribute. It has one code for each case, in order, and one more, the last, for all other rows.
         cases
             The cases, as descriptions that are computed from the schema and from releases only.
 
         Raises
         ------
         InputError
-            If the schema has an attribute of that name, or the number of codes differs from the number of cases.
+            If the schema has an attribute of that name, or the number of codes is not the number of
+            cases plus one.
         """
         if attribute.name in self.schema:
             raise InputError(f"attribute '{attribute.name}' exists; a derived attribute needs a name of its own")

@@ -219,7 +219,7 @@ class SpendBlock:
         ------
         ReleaseRefused
             If one release is refused. If the block refuses it, the releases before it were made. If the ledger refuses
-            it, the releases before it are charged, and were made if the run has a journal.
+            it, the releases before it are charged. Only a run with a journal has also made them.
         """
         charged: list[ChargedRelease] = []
         try:

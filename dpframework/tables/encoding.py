@@ -277,9 +277,9 @@ def _bins(numbers: NDArray[np.float64], cuts: Sequence[float]) -> NDArray[np.int
 def _bins_of_even(numbers: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.integer] | None:
     """Return the number of cuts at or below each number, None if the cuts are not nearly even. For NaN it is arbitrary.
 
-    A division finds this number up to an error of 1, since each cut is less than a quarter of a step from its even
-    place, and rounding moves the quotient by far less than the rest of a step. Two comparisons with the cuts themselves
-    correct the error.
+    Each cut is less than a quarter of a step from its place on the even grid, and rounding moves the quotient by far
+    less than three quarters of a step. So a division finds this number up to an error of 1. Two comparisons with the
+    cuts themselves correct the error.
     """
     steps = len(cuts) - 1
     even = np.linspace(cuts[0], cuts[-1], len(cuts))

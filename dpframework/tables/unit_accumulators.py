@@ -1,8 +1,9 @@
 """Aggregates of the rows of each unit, updated block by block (see `dpframework.facts.unit_aggregates`).
 
-Each aggregate keeps a few arrays with one element per unit. A row changes the elements of its own unit alone, and rows
-are taken in order. So a unit's result depends on its own rows alone, whatever rows of other units lie between them and
-wherever blocks end. Missing cells are skipped. If all cells of a unit are missing, so is its result, but a count is 0.
+Each aggregate keeps a few arrays, most of them with one element per unit. A row changes the elements of its own unit
+alone, and rows are taken in order. So a unit's result depends on its own rows alone, whatever rows of other units lie
+between them and wherever blocks end. Missing cells are skipped. If all cells of a unit are missing, so is its result,
+but a count is 0.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Accumulator(abc.ABC):
 
     @abc.abstractmethod
     def cells(self) -> Cells:
-        """Return the results as cells of an expression, shape (units,)."""
+        """Return the results, shape (units,). A missing result is NaN, or -1 for codes."""
 
 
 @final
@@ -128,7 +129,8 @@ class _End(Accumulator):
             known &= ~self._seen[units]
         rows = np.flatnonzero(known)
         if len(parts) > 1:
-            # Reversed, rows with equal numbers go from the last to the first. So the first is written last, and stays.
+            # The row that is written last stays. For `first` the order is reversed, so that the smallest number is
+            # written last, and among equal numbers the first row.
             order = np.argsort(parts[1][rows], kind="stable")
             rows = rows[order] if self._last else rows[order[::-1]]
             self._when[units[rows]] = parts[1][rows]
@@ -183,7 +185,7 @@ class ColumnEncoder:
     schema
         The schema of the rows.
     source
-        The name of the rows in errors.
+        What error messages call the rows.
     policy
         How to treat a value outside the schema.
 
@@ -210,7 +212,7 @@ class ColumnEncoder:
         return found
 
     def require_fit(self) -> None:
-        """Refuse rows with cells that the policy refuses. The sentence does not depend on the rows' order.
+        """Refuse rows with cells that the policy refuses. The text of the error does not depend on the rows' order.
 
         Raises
         ------
@@ -255,7 +257,7 @@ class UnitColumns:
         whose
             The number of each row's unit from 0, or -1 for a row without a unit, shape (rows,).
         encoded
-            By name, the columns of the rows that are not derived, each of shape (rows,).
+            The rows' columns by name, without derived ones, each of shape (rows,).
         """
         schema = self._rows.schema
         there = slice(None) if bool((whose >= 0).all()) else whose >= 0

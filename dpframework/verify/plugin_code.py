@@ -1,6 +1,7 @@
 """Which code is a plugin's, and the numbers and words in the code of queries, mechanisms and miners.
 
-Searches try these numbers and words, since special cases begin there.
+Verification tries these numbers as values and outputs, and these words as parameters, since code often treats them as
+special cases.
 """
 
 from __future__ import annotations
@@ -72,10 +73,10 @@ def constants_of(things: Sequence[Any]) -> list[float]:
 
 
 def words_compared_with(kind: type[Any], name: str, given: str) -> list[str]:
-    """Return the words that a class's code knows beside the value of one of its fields, such as names of options.
+    """Return other words that a class's code may accept in place of the value of a field, such as names of options.
 
-    These are the words in comparisons of all functions that read an attribute of that name, and the other members of
-    the collections and dictionaries that hold the value and that such functions or the class use.
+    They come from two places: comparisons in functions that read an attribute of that name, and collections (or the
+    keys of dictionaries) that contain the value and are used by such functions or by the class.
 
     Parameters
     ----------

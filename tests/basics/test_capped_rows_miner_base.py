@@ -264,7 +264,8 @@ def neighbours(kinds: int, most: int, relation: Relation) -> Iterator[tuple[list
 def change(query: Query, schema: dpf.Schema, tables: Sequence[list[bytes]], inputs: dict[str, Any]) -> np.ndarray:
     engine = SmallTables(Universe(schema))
     one, other = (
-        np.ravel(answer_of(query, engine, with_units(b"".join(units), units), inputs)).astype(float) for units in tables
+        np.ravel(answer_of(query, engine, with_units(b"".join(units), units, ()), inputs)).astype(float)
+        for units in tables
     )
     return other - one
 
@@ -319,7 +320,7 @@ def test_a_person_moves_the_scores_of_numbers_of_rows_as_one_person(most: int, o
 def test_the_best_number_of_rows_is_the_smallest_that_is_enough(sizes: list[int]) -> None:
     query, units = RowsPerUnitScores(MOST, "0.05"), [b"\0" * size for size in sizes]
     engine = SmallTables(Universe(dpf.Schema([ILL])))
-    scores = answer_of(query, engine, with_units(b"".join(units), units), {})
+    scores = answer_of(query, engine, with_units(b"".join(units), units, ()), {})
     enough = [k for k in query.candidates() if sum(size > k for size in sizes) <= 0.05 * len(sizes)]
     assert query.candidates()[int(np.argmax(scores))] == enough[0]
     assert scores.max() == 0

@@ -159,7 +159,10 @@ def test_shares_of_a_budget_are_found_for_steps_that_are_given_bounds():
     ("miner", "text"),
     [
         (MeanMiner("cost", bounds="fuond", epsilon=1), "uses the result of step 'fuond', and no earlier step has"),
-        (MeanMiner("cost", bounds="count", epsilon=1), "bounds names step 'count', of miner 'count'"),
+        (
+            MeanMiner("cost", bounds="count", epsilon=1),
+            "the parameter 'bounds' refers to step 'count', which is of miner 'count'",
+        ),
         (MeanMiner("age", bounds="found", epsilon=1), "finds bounds of 'cost' and not of 'age'"),
         (HistogramMiner("cost", bins=["found"], epsilon=1), "name steps of miner 'quantile' without by"),
         (HistogramMiner("age", bins=["half"], epsilon=1), "finds a point of 'cost' and not of 'age'"),

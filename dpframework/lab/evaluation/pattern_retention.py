@@ -10,9 +10,9 @@ measures, none of which can replace another:
 
 If M is D, the distances are 0 and no accuracy is lost. Nothing here is private.
 
-The paper leaves two points open. Accuracy here is over all predictions of the patterns. So if patterns overlap or leave
-rows out, a row counts once for each pattern that covers it. A pattern that covers no row of one of the tables has no
-label distance, and is left out of the mean.
+The paper leaves two points open. First, accuracy here is over all predictions of the patterns. So if patterns overlap
+or leave rows out, a row counts once for each pattern that covers it. Second, a pattern that covers no row of one of the
+tables has no label distance, and is left out of the mean.
 """
 
 from __future__ import annotations
@@ -117,7 +117,10 @@ class Retention:
 
     @property
     def accuracy(self) -> float:
-        """Pattern accuracy, the weighted share of the patterns' predictions that hold in M. NaN if there are none."""
+        """Pattern accuracy, the weighted share of the patterns' predictions that hold in M.
+
+        NaN if no pattern of positive weight covers a row of M.
+        """
         return self._accuracy(self.modified)
 
     @property

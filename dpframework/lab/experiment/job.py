@@ -1,4 +1,7 @@
-"""Jobs. A job holds all that a process needs to compute one cell. Its outcome is a finished cell or a failed one."""
+"""Jobs. A job holds all that a process needs to compute one cell of an experiment, which is one run of one method.
+
+Its outcome is a finished cell or a failed one.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +108,9 @@ class BaselineRun:
 @final
 @attrs.frozen
 class MeasureRun:
-    """A measure to take of a cell. In its parameters, placeholders are replaced by values of the cell's data set.
+    """A measure to take of a cell.
+
+    In its parameters, placeholders have already been replaced by values of the cell's data set.
 
     Attributes
     ----------
@@ -220,7 +225,7 @@ class FailedCell:
     cell
         The coordinates of the cell.
     reason
-        The reason in one sentence. It may quote values, since nothing here is private.
+        The reason in one sentence. It may quote values, since an experiment's results do not protect the data.
     """
 
     cell: Cell

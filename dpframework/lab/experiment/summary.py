@@ -26,7 +26,7 @@ from dpframework.version import __version__
 
 NOT_PRIVATE = (
     "Non-private evaluation: every run was seeded, and its results were measured against the rows. "
-    "Where the data is private, these numbers are too."
+    "Where the data is confidential, these numbers are too."
 )
 
 
@@ -156,7 +156,7 @@ def write_statistic(spread: Spread, statistic: str) -> str:
     return f"{middle:.4g} ± {high - middle:.2g}" if statistic == "mean" else f"{middle:.4g} ({low:.4g}, {high:.4g})"
 
 
-#: The numbers that tables show for each statistic, in words.
+#: What a table shows for each statistic, in words.
 STATISTIC_NOTES = {
     "mean": "mean ± half of its 95 % confidence interval (Student)",
     "median": "median (its 95 % confidence interval between order statistics)",

@@ -1,9 +1,9 @@
 """Checks that a mechanism draws from the randomness that it is handed, anew for each number, and without a cut-off.
 
-These are mistakes that the distribution of single draws does not show. Noise from another generator may have the right
-distribution, but whoever knows the seed of that generator knows the noise. Noise that several answers share may be
-right for each answer, but it cancels when the releases are subtracted. Noise that is cut off at a large value looks
-right in every draw, but some outputs are then impossible on one of two neighbouring tables.
+If a mechanism does otherwise, the distribution of single draws does not show it. Noise from another generator may have
+the right distribution, but whoever knows the seed of that generator knows the noise. Noise that several answers share
+may be right for each answer, but it cancels when the releases are subtracted. Noise that is cut off at a large value
+looks right in every draw, but some outputs are then impossible on one of two neighbouring tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REPEATED = 8  # how many draws are repeated with the same randomness, one by one
 BATCHES, PAIRS = 10, 10  # how many batches are drawn, and how many pairs of two answers each batch has
 FAR = 1000  # how far two answers lie apart, in scales of the noise, so that no output for one comes near the other
 FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct mechanism
-TOGETHER = 256  # for how many equal answers drawn together the random bits are counted
+TOGETHER = 256  # how many outputs for one answer are drawn in one call, to count their random bits
 
 
 def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, scale: float) -> Iterator[str]:
@@ -81,7 +81,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
 def _find_swapped_outputs(
     mechanism: Mechanism, one: NDArray[Any], calibration: Calibration, scale: float
 ) -> Iterator[str]:
-    """Draw together for two answers that are far apart.
+    """Draw outputs for two answers that are far apart, all in one call.
 
     Check that each output belongs to its own answer, and that the noise of the two answers is not correlated.
     """
@@ -131,8 +131,8 @@ def _count_bits(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibra
 def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator[str]:
     """Yield a sentence for each source of randomness whose outputs are distributed differently from the first source's.
 
-    Only the first number of each output is compared, and nothing if outputs have no numbers. The samples are names of
-    sources of randomness, each with the outputs that a mechanism drew from it, as numbers of shape (draws,
+    Only the first number of each output is compared, and nothing if outputs have no numbers. A sample is
+    the name of a source of randomness, and the outputs that a mechanism drew from it, as numbers of shape (draws,
     coordinates).
     """
     (first_name, first), *others = samples

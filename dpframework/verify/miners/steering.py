@@ -1,6 +1,6 @@
 """Runs that are steered into code which drawn outputs hardly ever reach, such as a branch on a large noisy count.
 
-A release is public, so code may branch on it. But within a branch, too, code may depend on the rows only through
+A release is public, so code may branch on it. But code within a branch, too, must not depend on the rows except through
 releases. Small tables have small counts, and noise is seldom large, so drawn outputs leave some branches untested.
 Therefore the outputs of some runs are chosen: 0; numbers far above and far below 0; outputs in which one of the first
 few coordinates is the largest; and the constants in the code, with the numbers next to them. A run is kept if it
@@ -38,12 +38,12 @@ LARGE = 10**6  # a chosen output far above all usual ones
 ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # the aims of two runs that are kept even if they reach nothing new
 USUAL = 100  # an input larger than this hardly ever comes from a release of a small table
 MOST_CONSTANTS = 12  # how many constants of the code, at most, are chosen as outputs
-COORDINATES = 4  # how many coordinates are each made the largest in turn
-OPPOSED = 2  # for this many coordinates, further runs put all other coordinates on the other side of 0
+COORDINATES = 4  # for how many coordinates runs make this one the largest
+OPPOSED = 2  # how many coordinates are, in turn, put far on one side of 0, with all others far on the other side
 FEWEST_RUNS = 40  # how many runs may be tried, even if an audit makes few replays
-REPLAYS_OF_RUN = 80  # an audit of more replays tries one run for each 80 of them
-REPLAYS_OF_AIM = 160  # an audit of more replays aims one more run at a constant for each 160 of them
-MOST_STEPS = 4  # if a run reached something new, how many of its events are aimed at other outputs, one at a time
+REPLAYS_OF_RUN = 80  # one run is tried for each 80 replays, if this gives more than `FEWEST_RUNS`
+REPLAYS_OF_AIM = 160  # `aim_at_constants` makes at most one run for each 160 replays
+MOST_STEPS = 4  # how many events of a run that reached something new are aimed at other outputs, one at a time
 LONG = 6  # variants are tried only of runs with at most this many events, since longer runs take long
 MOST_KEPT = 6  # how many runs are kept, at most
 MOST_CALLS = 20  # how many calls of one function are traced in a run, since each operation calls the tracer
@@ -131,7 +131,9 @@ def steer(
 def aim_at_constants(
     subject: Subject, tables: Sequence[Rows], patience: Patience, replays: int
 ) -> Iterator[tuple[Rows, Transcript]]:
-    """Yield runs in which all releases put out a constant of the code, or a number between two, each with its table.
+    """Yield runs, each with its table, in which all releases are aimed at one number that the code suggests.
+
+    The number is a constant of the code, or the middle between two of them that lie side by side.
 
     Code may do something else for such numbers without any branch, for example by interpolation. Such runs reach
     nothing new, and `steer` does not keep them.

@@ -35,7 +35,7 @@ from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTable
 
 CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # the environment variable that keeps a new process from starting another one
 SECONDS = 120  # a process that has not answered after this time is ended
-ROUNDING = 1e-9  # how far two equal answers may differ, as a share of the largest number in the answer (at least of 1)
+ROUNDING = 1e-9  # answers count as equal up to this share of their largest number, or of 1 if that is larger
 SHOWN = 8  # how many numbers of an answer a message shows
 
 
@@ -49,7 +49,7 @@ class LocalAnswer:
     query
         The query.
     schema, rows
-        The schema, and a table of its kinds of rows.
+        The schema, and a small table, given as the number of each row's kind.
     derived
         The derived attributes that the query reads, each with its cases: the descriptions that define its values.
     inputs
@@ -185,7 +185,7 @@ def _candidates(query: Query, inputs: Mapping[str, Any]) -> bytes | None:
         listed = list(query.candidates(**inputs))
         copied = pickle.dumps(listed)
         return copied if bool(pickle.loads(copied) == listed) else None
-    except Exception:  # a failure shows in the answer, too; other candidates cannot be copied or compared
+    except Exception:  # candidates that cannot be listed, copied or compared are left out of the comparison
         return None
 
 

@@ -1,7 +1,7 @@
 """Engines whose counts must equal those of other engines.
 
-They count the cross tables that queries name, several blocks, or several tiles of a block. There is one of each kind
-for tables as studies have them, and one for small made-up tables.
+Some count from the cross tables that queries name. Others cut the rows into several blocks, or a block into several
+tiles. Some are for tables as studies have them, and some for small made-up tables.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ByTables(_Blocks):
 
 @final
 class Together(_Blocks):
-    """An engine with three blocks, each on a thread, that counts for several handles together, as a cluster does."""
+    """An engine with three blocks, each on a thread. Like a cluster, it is asked for several counts in one call."""
 
     name = "together"
     sends_messages = True
@@ -59,7 +59,7 @@ class Together(_Blocks):
 
 
 @final
-class Halves(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
+class Halves(SmallTables):  # type: ignore[misc]  # it is final except for these engines
     """An engine that counts two blocks, the first half of the rows and the rest."""
 
     def map(self, rows: RowsHandle, function: Callable[[Block], Any]) -> list[Any]:
@@ -69,8 +69,8 @@ class Halves(SmallTables):  # type: ignore[misc]  # final for all but the kit's 
 
 
 @final
-class SmallTiles(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
-    """An engine whose blocks have tiles of at most `ROWS_OF_TILE` rows, as large blocks have several tiles."""
+class SmallTiles(SmallTables):  # type: ignore[misc]  # it is final except for these engines
+    """An engine that cuts blocks into tiles of at most `ROWS_OF_TILE` rows, so that a small block has several."""
 
     def map(self, rows: RowsHandle, function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate the function on the rows, which are one block of many tiles."""
@@ -84,7 +84,7 @@ class SmallTiles(SmallTables):  # type: ignore[misc]  # final for all but the ki
 
 
 @final
-class CountedTables(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
+class CountedTables(SmallTables):  # type: ignore[misc]  # it is final except for these engines
     """An engine that counts the cross tables that queries name, as a database does."""
 
     def counts(self, rows: RowsHandle, functions: Sequence[Callable[[Block], Any]]) -> list[Any]:
