@@ -56,7 +56,7 @@ from .facts.privacy_losses import (
     PrivacyLoss as PrivacyLoss,
     Relation as Relation,
 )
-from .facts.public_tables import PublicTable as PublicTable
+from .facts.public_lookup_tables import PublicTable as PublicTable
 from .facts.read_options import ReadOptions as ReadOptions
 from .facts.schema import Schema as Schema
 from .facts.unit import PrivacyUnit as PrivacyUnit

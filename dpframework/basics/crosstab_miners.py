@@ -19,7 +19,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.capped_rows_miner_base import RowsMiner
+from dpframework.basics.released_row_cap_miner_base import RowsMiner
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import list_of_names, named_once

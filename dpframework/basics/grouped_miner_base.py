@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from dpframework.basics.capped_rows_miner_base import RowsMiner
+from dpframework.basics.released_row_cap_miner_base import RowsMiner
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Below, Description, Equals, description_from_dict

@@ -20,7 +20,6 @@ import attrs
 import numpy as np
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.capped_rows_miner_base import RowsMiner
 from dpframework.basics.marginals_workload import (
     ResidualGroup,
     Set,
@@ -31,6 +30,7 @@ from dpframework.basics.marginals_workload import (
     sum_variance,
 )
 from dpframework.basics.minimax_weights import for_largest, least_largest
+from dpframework.basics.released_row_cap_miner_base import RowsMiner
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open

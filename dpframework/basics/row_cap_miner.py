@@ -9,7 +9,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.capped_rows_miner_base import fit_to_study, require_told_apart
+from dpframework.basics.released_row_cap_miner_base import fit_to_study, require_told_apart
 from dpframework.facts.attributes import Boolean
 from dpframework.facts.parameter_checks import between_0_and_1, share_of_budget
 from dpframework.facts.privacy_losses import Relation

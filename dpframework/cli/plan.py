@@ -127,7 +127,7 @@ def plan(
         write_whole(out, _draw_plan(planned, chosen, study), PLAN_FILES[chosen])
         write(f"wrote {out}")
     elif chosen is PlanFormat.TREE and on_terminal():
-        from dpframework.reports.result_table_rows import cost_lines, standing_lines
+        from dpframework.reports.planned_result_rows import cost_lines, standing_lines
         from dpframework.reports.terminal_renderer import errors_text, plan_tree, prose_text
 
         show_lines(plan_tree(planned, console().width))
@@ -158,7 +158,7 @@ def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
 
             return html_report(planned, title=study.stem)
         case PlanFormat.TREE:
-            from dpframework.reports.result_table_rows import cost_lines, error_lines, standing_lines
+            from dpframework.reports.planned_result_rows import cost_lines, error_lines, standing_lines
 
             lines = [*standing_lines(planned), "", *error_lines(planned), *cost_lines(planned)]
             return "\n".join([text_drawings.tree(planned), *lines]) + "\n"

@@ -68,7 +68,7 @@ from .privacy_losses import (
     rational_above as rational_above,
     root_below as root_below,
 )
-from .public_tables import PublicTable as PublicTable
+from .public_lookup_tables import PublicTable as PublicTable
 from .read_options import ReadOptions as ReadOptions
 from .schema import MOST_ROWS as MOST_ROWS, Schema as Schema
 from .schema_text import attribute_from_dict as attribute_from_dict

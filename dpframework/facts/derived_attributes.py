@@ -26,7 +26,7 @@ from dpframework.facts.expression_operand_domains import (
 )
 from dpframework.facts.expressions import expression
 from dpframework.facts.phrases import first_of
-from dpframework.facts.public_tables import PublicTable
+from dpframework.facts.public_lookup_tables import PublicTable
 from dpframework.facts.toml import prefix_errors
 from dpframework.facts.unit_aggregates import aggregate, aggregate_parts, row_parts
 

@@ -14,7 +14,7 @@ from dpframework.facts.attributes import Attribute, View, as_view
 from dpframework.facts.column_read_options import DateUnit
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.public_tables import PublicTable, as_public_table
+from dpframework.facts.public_lookup_tables import PublicTable, as_public_table
 from dpframework.facts.toml import prefix_errors, refuse_unknown
 from dpframework.facts.value_checks import (
     finite_number,

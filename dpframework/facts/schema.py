@@ -32,7 +32,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.notebook_html import html_table
 from dpframework.facts.output_overwrite_rule import FileKind
-from dpframework.facts.public_tables import with_tables
+from dpframework.facts.public_lookup_tables import with_tables
 from dpframework.facts.read_options import ReadOptions, as_read_options
 from dpframework.facts.schema_text import schema_facts, schema_form, schema_text
 from dpframework.facts.toml import parse_toml, prefix_errors

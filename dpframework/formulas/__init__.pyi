@@ -25,7 +25,7 @@ from .formula import (
     sum_over_classes as sum_over_classes,
     x_log2_x as x_log2_x,
 )
-from .formula_kernels import (
+from .formula_compiler import (
     compiled_for as compiled_for,
     kernel_of as kernel_of,
     kernel_source as kernel_source,

@@ -111,7 +111,7 @@ class FormulaScores(CandidateScores):
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, computed by the formula's kernel."""
-        from dpframework.formulas.formula_kernels import scores_of
+        from dpframework.formulas.formula_compiler import scores_of
 
         return scores_of(self.formula, counts)
 

@@ -8,7 +8,7 @@ unit.
 per unit. Let one row move the query by at most D in some norm. Adding or removing a unit moves the query by at most k
 D, and the answer by at most w k D <= K D, **for every k**. So the sensitivity declared for a unit does not depend on
 the released number. Epsilon, the noise and the plan's total are fixed beforehand, as if all K rows were read. Code that
-reads the release divides it by w, as `basics.capped_rows_miner_base` does. This is post-processing. It divides the
+reads the release divides it by w, as `basics.released_row_cap_miner_base` does. This is post-processing. It divides the
 noise, too, which is then the noise for K / w rows, and K / w is nearly k.
 
 Replace a unit of r rows by one of s rows. In the first k places, min(r, k) rows are removed and min(s, k) are added. In

@@ -33,7 +33,7 @@ FARTHEST = 2.0  # the most that a step moves a parameter; a fit cannot recover o
 
 #: For each number of matches, the three matches of each table. Any two meet in at least one table. The tables of 7 are
 #: the lines of the Fano plane, and those of 9 are the lines of the affine plane of order 3, where any two points are on
-#: exactly one line. No table holds 0, 1 and 2, as the kernel in `joint_states` requires.
+#: exactly one line. No table holds 0, 1 and 2, as the kernel in `joint_distribution_sum` requires.
 DESIGNS = MappingProxyType(
     {
         5: ((0, 1, 3), (0, 2, 4), (1, 2, 4), (2, 3, 4)),
@@ -140,7 +140,7 @@ def fit(matches: int, shares: Floats, variance: float = 0.0, *, pairs_only: bool
     pairs_only
         Whether to fit the cells of pairs of matches alone, 16 for each pair.
     """
-    from dpframework.redescriptions.kernels.joint_states import sum_states
+    from dpframework.redescriptions.kernels.joint_distribution_sum import sum_states
 
     positions = np.array(DESIGNS[matches], dtype=np.int64)
     sums, none = np.empty_like(shares), np.empty(0)

@@ -6,13 +6,13 @@ from .odds import (
     certainty_gains as certainty_gains,
     certainty_sentence as certainty_sentence,
 )
+from .planned_result_rows import ResultRow as ResultRow, result_rows as result_rows
 from .report_facts import About as About
 from .report_files import (
     releases_csv as releases_csv,
     releases_json as releases_json,
     write_report as write_report,
 )
-from .result_table_rows import ResultRow as ResultRow, result_rows as result_rows
 from .run_summary import RunSummary as RunSummary
 from .step_row import StepRow as StepRow, step_rows as step_rows
 from .terminal_renderer import terminal_report as terminal_report

@@ -23,8 +23,8 @@ from dpframework.reports.loss_text import loss_text
 from dpframework.reports.node_rows import NodeRow, node_tree
 from dpframework.reports.odds import certainty_gains
 from dpframework.reports.page_drawing import plan_on_page
+from dpframework.reports.planned_result_rows import ResultRow, merge, result_rows, size_sentence
 from dpframework.reports.report_facts import About, attribute_rows, part_rows, public_facts, verdict_facts
-from dpframework.reports.result_table_rows import ResultRow, merge, result_rows, size_sentence
 from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.section_blocks import Paragraph, SectionBlock, TableBlock
 from dpframework.reports.spend_block_table import block_table

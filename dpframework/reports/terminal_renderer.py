@@ -9,8 +9,8 @@ from dpframework.checks import Finding, Severity
 from dpframework.facts.printable import printable, printable_lines
 from dpframework.reports import section_blocks
 from dpframework.reports.odds import certainty_sentence
+from dpframework.reports.planned_result_rows import bound_line, error_lines
 from dpframework.reports.report_facts import About, brief, headlines, is_alarming
-from dpframework.reports.result_table_rows import bound_line, error_lines
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.step_table import StepTable

@@ -53,7 +53,7 @@ from .tables.derivation_checks import (
     check_derivation as check_derivation,
 )
 from .tables.engine_conformance import EngineConformance as EngineConformance
-from .tables.row_reading_checks import (
+from .tables.row_independence_checks import (
     Reader as Reader,
     ReadingReport as ReadingReport,
     built_in_readers as built_in_readers,

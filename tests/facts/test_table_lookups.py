@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from dpframework.facts import InputError
 from dpframework.facts.derived_attributes import look_up
 from dpframework.facts.expression_operand_domains import Labels, Numbers, Operand, Truths
-from dpframework.facts.public_tables import PublicTable
+from dpframework.facts.public_lookup_tables import PublicTable
 
 KEYS = ("a", "b", "c", "d")
 LABEL = Operand(Labels(KEYS, missing=True), lambda rows: rows["x"])

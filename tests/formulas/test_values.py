@@ -25,7 +25,7 @@ from dpframework.formulas import (
     as_formula,
     at_least,
     cells,
-    formula_kernels,
+    formula_compiler,
     kernel_source,
     largest_over_classes,
     least,
@@ -379,13 +379,13 @@ def test_changes_of_cells_are_exact_on_small_tables_and_limits_beyond(monkeypatc
 
 def test_kernels_are_kept_where_a_file_can_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     written: list[Any] = []
-    monkeypatch.setattr(formula_kernels, "cache_folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(formula_compiler, "cache_folder", lambda name: tmp_path / name)
     for able in (True, False):
         monkeypatch.setattr(
-            formula_kernels, "write_cached", lambda path, text, able=able: written.append((path, text)) or able
+            formula_compiler, "write_cached", lambda path, text, able=able: written.append((path, text)) or able
         )
         path = tmp_path / "kernels" / f"{hashlib.sha256(b'a text').hexdigest()}.py"
-        assert formula_kernels._source_file("a text") == (path if able else None)
+        assert formula_compiler._source_file("a text") == (path if able else None)
     assert written == [(path, "a text")] * 2
 
 

@@ -9,7 +9,7 @@ from dpframework.cli import main
 from dpframework.plan.run_costs import RunCost
 from dpframework.reports import markdown_report
 from dpframework.reports.html import html_report
-from dpframework.reports.result_table_rows import COSTS, cost_lines
+from dpframework.reports.planned_result_rows import COSTS, cost_lines
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])], about_rows=10_000)
 STUDY = """[data]

@@ -23,7 +23,7 @@ from dpframework.redescriptions import (
     match_combination_search,
 )
 from dpframework.redescriptions.joint_match_distribution import Floats, Joint, as_cells, fit, trios
-from dpframework.redescriptions.kernels.joint_states import sum_states
+from dpframework.redescriptions.kernels.joint_distribution_sum import sum_states
 from dpframework.redescriptions.match_combination_search import (
     DEVIATIONS,
     Joined,

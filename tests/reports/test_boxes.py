@@ -17,7 +17,7 @@ from dpframework.reports.node_rows import node_tree
 from dpframework.reports.odds import CertaintyGain
 from dpframework.reports.page_drawing import _fold_if_large, difference_on_page, merge_equal, plan_on_page
 from dpframework.reports.plan_drawing import NodeDrawing
-from dpframework.reports.result_table_rows import (
+from dpframework.reports.planned_result_rows import (
     ResultRow,
     bias_rows,
     bound_line,

@@ -20,7 +20,7 @@ import dpframework as dpf
 from dpframework.basics.marginals_workload import Workload
 from dpframework.facts.expression_operand_domains import labels_of
 from dpframework.facts.expressions import parse
-from dpframework.facts.public_tables import as_public_table
+from dpframework.facts.public_lookup_tables import as_public_table
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.unit_aggregates import aggregate
 from dpframework.formulas.formula_json_reader import read_formula
@@ -112,7 +112,7 @@ def with_histograms(norm: Norm, *sizes: int) -> QueryFacts:
 LIMITS = {
     "keys of a public table": Limit(
         lambda n: as_public_table({str(k): k for k in range(n)}), 3, "more than 3 keys",
-        f"{ABOUT}.public_tables.MOST_KEYS",
+        f"{ABOUT}.public_lookup_tables.MOST_KEYS",
     ),
     "letters of an expression": Limit(lambda n: parse("1".rjust(n)), 4_000, "more than 4,000 characters"),
     "letters of an aggregate": Limit(lambda n: aggregate("count()".rjust(n)), 4_000, "more than 4,000 characters"),

@@ -112,7 +112,7 @@ def test_only_one_module_of_the_project_opens_files_to_write_them():
         "facts/unfinished_files.py": "beside its place, until it is whole",
         "ledger/signatures.py": "into a temporary folder",
         "ledger/signers.py": "into a temporary folder",
-        "verify/tables/row_reading_checks.py": "into a temporary folder",
+        "verify/tables/row_independence_checks.py": "into a temporary folder",
         "verify/tables/engine_tables.py": "into pytest's folder",
         "verify/tables/people_table_files.py": "into pytest's folder",
         "lab/experiment/store.py": "makes its folder",

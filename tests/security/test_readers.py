@@ -45,8 +45,8 @@ ALLOWED = {
     ("dpframework/cli/prove.py", "import importlib"): "a module that the user names on the command line",
     ("dpframework/cli/prove.py", "import_module"): "a module that the user names on the command line",
     ("dpframework/formulas/solvers.py", "import importlib.util"): "whether the solvers are installed",
-    ("dpframework/formulas/formula_kernels.py", "compile"): "a kernel from a formula in memory; its file is not read",
-    ("dpframework/formulas/formula_kernels.py", "exec"): "a kernel from a formula in memory; its file is not read",
+    ("dpframework/formulas/formula_compiler.py", "compile"): "a kernel from a formula in memory; its file is not read",
+    ("dpframework/formulas/formula_compiler.py", "exec"): "a kernel from a formula in memory; its file is not read",
     # Messages between the processes of one run, not files.
     ("dpframework/tables/cluster_table.py", "import cloudpickle"): "messages to workers",
     ("dpframework/tables/cluster_worker.py", "import cloudpickle"): "messages to workers",

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.facts import public_tables
-from dpframework.facts.public_tables import rows_of_public_file
+from dpframework.facts import public_lookup_tables
+from dpframework.facts.public_lookup_tables import rows_of_public_file
 from dpframework.study.study_file import load_study
 from dpframework.verify import check_derivation
 
@@ -232,9 +232,9 @@ def test_cells_of_parquet_are_written_as_a_csv_file_holds_them(tmp_path):
 def test_a_public_table_is_as_large_as_may_be_and_no_larger(tmp_path, monkeypatch):
     file = tmp_path / "t.parquet"
     pl.DataFrame({"a": [1]}).write_parquet(file)
-    monkeypatch.setattr(public_tables, "MOST_BYTES", file.stat().st_size)
+    monkeypatch.setattr(public_lookup_tables, "MOST_BYTES", file.stat().st_size)
     assert rows_of_public_file(file) == [["a"], ["1"]]
-    monkeypatch.setattr(public_tables, "MOST_BYTES", file.stat().st_size - 1)
+    monkeypatch.setattr(public_lookup_tables, "MOST_BYTES", file.stat().st_size - 1)
     with pytest.raises(dpf.InputError, match="large"):
         rows_of_public_file(file)
 

@@ -13,7 +13,7 @@ from dpframework.reports.dossier.dossier_content import Answer, Answers, Basis, 
 from dpframework.reports.dossier.owner_statements import TOPICS
 from dpframework.reports.loss_text import loss_text, whole_rho
 from dpframework.reports.odds import certainty_gains, certainty_sentence
-from dpframework.reports.result_table_rows import bias_rows, bound_line, result_rows, size_sentence
+from dpframework.reports.planned_result_rows import bias_rows, bound_line, result_rows, size_sentence
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 

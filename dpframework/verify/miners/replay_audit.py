@@ -26,7 +26,7 @@ from dpframework.verify.miners.audit_report import AuditReport, Violation
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.author_witness_replay import WitnessReplay, replay_witness
 from dpframework.verify.miners.delta_tail_test import TailReport, check_tail_of
-from dpframework.verify.miners.large_table_runs import examine_billions, examine_every_kind
+from dpframework.verify.miners.large_table_replays import examine_billions, examine_every_kind
 from dpframework.verify.miners.loss_search import TIGHT, LossSearch
 from dpframework.verify.miners.query_trace import with_climbed_rows
 from dpframework.verify.miners.same_behaviour_check import MOST_ROWS, SMALL, Behaviour, loss_text

@@ -27,7 +27,7 @@ from dpframework.verify.miners.query_trace import (
     takes_any_answers,
     trace_queries,
 )
-from dpframework.verify.miners.related_runs import run_problems
+from dpframework.verify.miners.related_schema_replays import run_problems
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import is_foreign

@@ -38,7 +38,7 @@ from dpframework.tables.reading import read_table, table_from_columns, table_fro
 from dpframework.tables.table_files import TableFiles
 from dpframework.verify.tables.confusable_ids import ID_KINDS, Person, people_of
 from dpframework.verify.tables.neighbours import Universe
-from dpframework.verify.tables.row_reading_checks import Cells, TablesReport, write_csv, write_parquet
+from dpframework.verify.tables.row_independence_checks import Cells, TablesReport, write_csv, write_parquet
 
 MOST_ROWS = 9  # the most rows of a person
 # The number of people in a larger table, and how many of them are left out in turn. All rows without an id are left out

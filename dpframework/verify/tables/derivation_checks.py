@@ -18,7 +18,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.tables.derivation import with_derived
 from dpframework.verify.tables.derivation_check_base import Columns, DerivationFindings, RowKinds, same_cells
-from dpframework.verify.tables.row_reading_checks import TablesReport
+from dpframework.verify.tables.row_independence_checks import TablesReport
 from dpframework.verify.tables.unit_derivation_checks import Aggregating, UnitChecks, columns_of_units
 
 Deriving: TypeAlias = Callable[[Schema, Columns], Columns]

@@ -15,7 +15,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.basics import HistogramMiner, MeanMiner
-from dpframework.basics.capped_rows_miner_base import RowsMiner
+from dpframework.basics.released_row_cap_miner_base import RowsMiner
 from dpframework.basics.row_cap_miner import RowsPerUnitMiner
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.unit import PrivacyUnit
