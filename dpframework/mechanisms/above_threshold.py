@@ -98,16 +98,27 @@ class AboveThreshold(PureMechanism):
         if not 0 <= chosen <= counts.size:
             return -math.inf
         looked_at = counts[: chosen + 1]
-        reach = math.ceil(_TAIL * scale)
-        low, high = (int(f(looked_at, initial=0)) for f in (np.min, np.max))
-        noisy = np.arange(low - reach, high + reach)
-        logs = -np.abs(noisy) / scale + math.log(math.tanh(1 / (2 * scale)))
-        for count, times in zip(*np.unique(looked_at[:chosen], return_counts=True), strict=True):
-            logs += times * _log_at_most(noisy - count - 1, scale)
-        if chosen < counts.size:
-            logs += _log_at_most(counts[chosen] - noisy, scale)  # noise is symmetric
-        most = logs.max()
-        return float(most + math.log(np.exp(logs - most).sum()))
+        earlier, times = np.unique(looked_at[:chosen], return_counts=True)
+        last = looked_at[-1] if chosen < counts.size else None
+
+        def log_weights(noisy: NDArray[np.int64]) -> NDArray[np.float64]:
+            """Return, for values of the noisy threshold, the log-probability of the value and of the position."""
+            logs = -np.abs(noisy) / scale + math.log(math.tanh(1 / (2 * scale)))
+            for count, number in zip(earlier, times, strict=True):
+                logs += number * _log_at_most(noisy - count - 1, scale)
+            return logs if last is None else logs + _log_at_most(last - noisy, scale)  # noise is symmetric
+
+        # Far from 0 and from all counts, the log-probability changes by the same amount from one value to the next. So
+        # the values there need not be listed, which may be billions.
+        bends, reach = np.unique(np.append(looked_at, 0)), math.ceil(_TAIL * scale)
+        gaps = np.flatnonzero(np.diff(bends) > 2 * reach)
+        starts, stops = bends[np.append(0, gaps + 1)] - reach, bends[np.append(gaps, -1)] + reach
+        sums = [_log_sum(log_weights(np.arange(start, stop))) for start, stop in zip(starts, stops, strict=True)]
+        for start, stop in zip(stops[:-1], starts[1:], strict=True):
+            slope = times[earlier > start].sum() - np.sign(start) - int(last is not None and start > last)
+            ends = log_weights(np.array([start, stop - 1]))
+            sums.append(float(ends.max()) + _log_geometric_sum(abs(int(slope)) / scale, int(stop - start)))
+        return _log_sum(np.array(sums))
 
     def preview(self, calibration: Calibration) -> Preview:
         """Bound how far a count may lie on the wrong side of the threshold (Lyu, Su and Li 2017, Theorem 1).
@@ -129,6 +140,17 @@ class AboveThreshold(PureMechanism):
 
 def _sum(one: Any, other: Any) -> Any:
     return None if one is None or other is None else one + other
+
+
+def _log_sum(logs: NDArray[np.float64]) -> float:
+    """Return the logarithm of a sum of numbers whose logarithms are given."""
+    most = logs.max()
+    return float(most + math.log(np.exp(logs - most).sum()))
+
+
+def _log_geometric_sum(fall: float, number: int) -> float:
+    """Return log of the sum of exp(-k * fall) for k = 0, ..., `number` - 1."""
+    return math.log(number) if fall == 0 else math.log(-math.expm1(-fall * number)) - math.log(-math.expm1(-fall))
 
 
 def _log_at_most(bound: NDArray[Any], scale: float) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.queries import Norm, QueryFacts, Sensitivity
 from dpframework.verify.assertions import assert_private
 
+ADD = Relation.ADD_OR_REMOVE_ONE
 RISES = {"monotonic": (1, 0), "falling": (0, 1), "both ways": (1, 1), "more up than down": (2, 1)}
 
 
@@ -278,6 +279,37 @@ SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 @pytest.mark.parametrize("relation", list(Relation))
 def test_replays_of_a_miner_come_near_the_claim_and_keep_it(relation: Relation) -> None:
     assert assert_private(FirstAbove(), SCHEMA, relation).tightness > 0.85
+
+
+@pytest.mark.parametrize("counts", [(0, -3000), (3000, 0, -3000), (-4000, 5000, 0), (900, 1000, 0), (7, 7, 2000)])
+@pytest.mark.parametrize("epsilon", [1, 16])
+def test_values_that_are_not_listed_add_up_to_the_same_density(counts: tuple[int, ...], epsilon: int) -> None:
+    """Long stretches of values of the noisy threshold, far from all counts, are summed up by a formula."""
+    mechanism, values = AboveThreshold(epsilon, threshold=0), np.arange(-8000, 8001)
+    calibration = calibrated(mechanism, 1, 0, ADD, len(counts) + 1)
+    scale = calibration.lattice_scale
+    log_both = math.log1p(math.exp(-1 / scale))
+
+    def log_above(least: np.ndarray) -> np.ndarray:
+        """Return the log-probability that noise is at least so large."""
+        with np.errstate(divide="ignore", over="ignore"):
+            below = np.log1p(-np.exp(-(1 - np.minimum(least, 0)) / scale - log_both))
+        return np.where(least > 0, -least / scale - log_both, below)
+
+    expected = []
+    for chosen in range(len(counts) + 1):
+        terms = -np.abs(values) / scale + math.log(math.tanh(1 / (2 * scale)))
+        terms += sum(log_above(count + 1 - values) for count in counts[:chosen])  # noise is symmetric
+        terms += log_above(values - counts[chosen]) if chosen < len(counts) else 0
+        expected.append(terms.max() + math.log(np.exp(terms - terms.max()).sum()))
+    assert logs(mechanism, counts, calibration) == pytest.approx(np.array(expected), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("counts", [(5, 2**40), (2**40, 5), (-(2**40), 2**40, 0)])
+def test_densities_of_billions_of_rows_add_up_to_1(counts: tuple[int, ...]) -> None:
+    mechanism = AboveThreshold(1, threshold=0)
+    found = logs(mechanism, counts, calibrated(mechanism, 1, 0, ADD, len(counts) + 1))
+    assert np.exp(found).sum() == pytest.approx(1, abs=1e-12)
 
 
 def test_a_miner_gets_the_candidate_or_none() -> None:
