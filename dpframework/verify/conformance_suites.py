@@ -54,7 +54,7 @@ from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import is_foreign
 from dpframework.verify.queries.answer_changes import coordinates_of, measure
 from dpframework.verify.queries.other_process import LocalAnswer, differences
-from dpframework.verify.queries.schema_variants import related_miners
+from dpframework.verify.queries.schema_variants import with_other_numbers
 from dpframework.verify.tables.neighbours import Sizes, Universe
 from dpframework.verify.tables.reference_engines import ByTables, Together
 from dpframework.verify.tables.small_table_handles import SmallTables
@@ -197,10 +197,10 @@ class MinerConformance:
         )
 
     def test_it_spends_no_more_than_its_parameter_says(self, example: Example, relation: Relation) -> None:
-        """The plan's total is at most the parameter `epsilon` or `rho`, whatever the miner's other parameters are."""
+        """The plan's total is at most the parameter `epsilon` or `rho`, whatever its other whole numbers are."""
         overspent = _subject(example, relation).overspent
         assert overspent is None, overspent
-        for how, miner in related_miners(example.miner, example.schema) if is_foreign(example.miner) else ():
+        for how, miner in with_other_numbers(example.miner, example.schema) if is_foreign(example.miner) else ():
             try:
                 overspent = _subject(attrs.evolve(example, miner=miner), relation).overspent
             except Exception:  # the miner does not accept this parameter, and so claims nothing for it

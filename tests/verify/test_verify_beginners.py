@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 import pytest
+from verify.bug_version import Version
 
 import dpframework as dpf
 from dpframework.facts.unit import ONE_ROW
@@ -394,8 +395,8 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], str]] = {
         lambda right: asks(Asked(), DiscreteLaplace(1) if right else OneNoise(1)),
         "one-noise: ",
     ),
-    "epsilon used twice": (lambda right: Twice(right=right), "the plan costs epsilon = 2 under"),
-    "rho used twice": (lambda right: TwiceRho(right=right), "the plan costs rho = 0.5 under"),
+    "epsilon used twice": (lambda right: Twice(right=Version(right)), "the plan costs epsilon = 2 under"),
+    "rho used twice": (lambda right: TwiceRho(right=Version(right)), "the plan costs rho = 0.5 under"),
     "a rho of another mechanism": (
         lambda right: asks(Asked(), DiscreteLaplace(1) if right else QuarterRho(1)),
         "quarter-rho: asked, add-or-remove-one: rho times the order",

@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 from exact_rows import look_at
 from sparse_vector import FirstAbove, IllThriceAndWell
+from verify.bug_version import Version
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
@@ -758,10 +759,10 @@ def suite_of(
 
 
 def of_miner(make: Callable[..., dpf.Miner]) -> Callable[[bool], list[str]]:
-    return lambda right: problems_of(make(right=right), CORRECT if right else REPLAYS)
+    return lambda right: problems_of(make(right=Version(right)), CORRECT if right else REPLAYS)
 
 
-def of_query(make: Callable[[bool], Query], noise: dpf.Mechanism = DISCRETE) -> Callable[[bool], list[str]]:
+def of_query(make: Callable[[Any], Query], noise: dpf.Mechanism = DISCRETE) -> Callable[[bool], list[str]]:
     return of_miner(lambda right: Counts(asked=make(right), noise=noise))
 
 

@@ -20,6 +20,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
+from verify.bug_version import Version
 from verify.test_verify_beginners import failures
 from verify.test_verify_outsiders import Adds, Makes
 from verify.test_verify_strangers import ADD, FLAGS, PEOPLE, REPLACE, Asks, l1
@@ -40,22 +41,6 @@ PAD = threading.local()
 WARDS = dpf.Schema([dpf.Categorical("ward", [f"w{k}" for k in range(90)]), dpf.Boolean("ill")])
 OF_TEN = attrs.evolve(PEOPLE, rows=10)
 UNEVEN = dpf.Schema([dpf.Numeric("age", 0, 9, cuts=[2, 3])])
-
-
-class Version:
-    """Whether a bug is left out: no flag, which verification would turn to make the bug."""
-
-    def __init__(self, right: bool) -> None:
-        self.right = right
-
-    def __bool__(self) -> bool:
-        return self.right
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Version) and self.right is other.right
-
-    def __hash__(self) -> int:
-        return hash(self.right)
 
 
 @attrs.frozen

@@ -6,12 +6,17 @@ smallest of its exact counts does the same on all of them. And some code does so
 
 from __future__ import annotations
 
+import time
+
 from dpframework.verify.miners.same_behaviour_check import Behaviour, kind_of
 from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.miners.transcript_replay import TranscriptReplay, replay
 from dpframework.verify.queries.simulated_tables import MOST, Copies, counts_only
 from dpframework.verify.tables.neighbours import Rows
+
+FIRST, GROWTH = 1 << 16, 8  # how many equal rows are simulated at first, and how many times more in each further run
+LONGEST = 0.1  # the processor seconds of a run after which no larger table is simulated
 
 
 def examine_every_kind(behaviour: Behaviour, transcript: Transcript, most: int) -> None:
@@ -66,9 +71,19 @@ def examine_billions(behaviour: Behaviour, transcript: Transcript) -> None:
         behaviour.reruns += 1
         return replay(subject, transcript, row if copies else b"", Copies(subject.universe, copies))
 
-    if there(MOST).divergence is None or there(0).divergence is not None:
+    def differs(copies: int) -> bool:
+        return there(copies).divergence is not None
+
+    most, started = FIRST, time.process_time()
+    if differs(0):
         return
-    low = last_before(lambda copies: there(copies).divergence is not None, MOST)
+    while not differs(most):
+        # A mechanism's time and memory may grow with the counts that it is given.
+        slow = time.process_time() - started > LONGEST
+        if slow or most == MOST or behaviour.patience.over:
+            return
+        most, started = min(GROWTH * most, MOST), time.process_time()
+    low = last_before(differs, most)
     found = there(low + 1)
     what = f"on a neighbour of a table of {low:,} equal rows, {found.divergence}"
     behaviour.add(kind_of(found), what, row, row, transcript)

@@ -127,6 +127,17 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
             yield f"with {field.name} = {_SHORT.repr(other)}", changed
 
 
+def with_other_numbers(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
+    """Yield those of `related_miners` in which a whole number is another one, such as a number of rounds.
+
+    Parameters of other types may be budgets, and those cost what they say.
+    """
+    for how, other in related_miners(miner, schema):
+        numbers = [field.name for field in attrs.fields(type(miner)) if type(getattr(miner, field.name)) is int]
+        if any(getattr(other, name) != getattr(miner, name) for name in numbers):
+            yield how, other
+
+
 def related_mechanisms(mechanism: Mechanism, shares: Sequence[Fraction] = SHARES) -> Iterator[tuple[str, Mechanism]]:
     """Yield copies of a mechanism that spend these shares of what it spends, if it has a parameter `epsilon` or `rho`.
 
