@@ -51,7 +51,7 @@ def _largest(amounts: Sequence[Fraction | None]) -> Fraction | None:
 
 def sequential(parts: Sequence[ByRelation]) -> ByRelation:
     """Add up the amounts, since every part is released from the same rows (McSherry 2009, Theorem 3)."""
-    return ByRelation(_sum(p.add_or_remove_one for p in parts), _sum(p.replace_one for p in parts))
+    return ByRelation(_sum([p.add_or_remove_one for p in parts]), _sum([p.replace_one for p in parts]))
 
 
 def either(parts: Sequence[ByRelation]) -> ByRelation:
