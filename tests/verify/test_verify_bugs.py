@@ -762,8 +762,8 @@ def of_miner(make: Callable[..., dpf.Miner]) -> Callable[[bool], list[str]]:
     return lambda right: problems_of(make(right=Version(right)), CORRECT if right else REPLAYS)
 
 
-def of_query(make: Callable[[Any], Query], noise: dpf.Mechanism = DISCRETE) -> Callable[[bool], list[str]]:
-    return of_miner(lambda right: Counts(asked=make(right), noise=noise))
+def of_query(make: Callable[[bool], Query], noise: dpf.Mechanism = DISCRETE) -> Callable[[bool], list[str]]:
+    return of_miner(lambda right: Counts(asked=make(bool(right)), noise=noise))
 
 
 @functools.cache
