@@ -64,8 +64,8 @@ nitpick_ignore_regex = [
     (r"py:.*", r"ArrayLike|Decimal|Floats|Fraction|Group|Integers|NDArray|RenderableType|Validator"),
     # short names of unions of types, in the room of formulas
     (r"py:.*", r"Kernel|Number|Scored|Shape|_Bound|_Value"),
-    # a class of accountants, in the verification kit
-    (r"py:.*", r"Kind"),
+    # a class of accountants and a union of what a transcript holds, in the verification kit
+    (r"py:.*", r"Kind|Event"),
     # short names of the cells and domains of expressions, in the room of facts
     (r"py:.*", r"Domain|RowCells|Cells|Columns|Units|Aggregating|Value"),
     # rows as an engine holds them: whatever it likes
