@@ -156,9 +156,9 @@ def find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibr
             yield f"its noise is cut off at {cut:.6g}: outputs beyond are impossible on one neighbour only"
             return
     for steps in (0, STEPS_OUT):
-        found = list(_find_redrawn(mechanism, answer, calibration, steps))
-        yield from found
-        if found:
+        problem = _redrawing_problem(mechanism, answer, calibration, steps)
+        if problem is not None:
+            yield problem
             return
 
 
@@ -188,10 +188,8 @@ def _are_farthest(errors: NDArray[np.float64]) -> tuple[NDArray[np.bool_], float
     return np.isclose(errors, largest, rtol=1e-9), largest
 
 
-def _find_redrawn(
-    mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, steps: int = 0
-) -> Iterator[str]:
-    """Yield a sentence if a number of noise that lies far out is never put out, although its density is high enough.
+def _redrawing_problem(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, steps: int) -> str | None:
+    """Return a sentence if a number of noise that lies far out is never put out, although its density is high enough.
 
     A sampler may reject what it is given, since it draws from another distribution. The log-density then says that
     outputs so far out are less likely than the number that was put there.
@@ -203,18 +201,19 @@ def _find_redrawn(
         output = output_numbers(mechanism.release(answer, calibration, handed))
         distances.append(float(np.abs(output - answer.ravel()).max()))
     if source.log_share is None:
-        return  # it draws its noise from uniform integers
+        return None  # it draws its noise from uniform integers
     farthest, largest = _are_farthest(np.array(distances))
     far = steps * float(calibration.unit) if steps else FAR_OUT * noise_size(mechanism, calibration)
     if largest > far / 4 or farthest.mean() > CUT:
-        return  # it comes far, or it ends at the ends of a public range
+        return None  # it comes far, or it ends at the ends of a public range
     out = math.ceil(far / float(calibration.unit))
     stated = [_log_density_at(mechanism, answer, calibration, k) for k in (0, out, -out)]
     if max(stated[1:]) - stated[0] >= source.log_share * (1 + ROUNDED) - LESS_LIKELY:
-        yield (
+        return (
             f"its noise is cut off: a number of noise {far:.6g} from 0 is drawn again or wraps round, and outputs so "
             "far out are impossible on one neighbour only"
         )
+    return None
 
 
 def _log_density_at(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, steps: int) -> float:

@@ -25,14 +25,20 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm
 from dpframework.verify.mechanisms.output_keys import output_numbers
 from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
-from dpframework.verify.mechanisms.sampler_statistics import OFF, are_unlike, errors_of, noise_size, with_scale
+from dpframework.verify.mechanisms.sampler_statistics import (
+    FALSE_ALARM,
+    OFF,
+    are_unlike,
+    errors_of,
+    noise_size,
+    with_scale,
+)
 from dpframework.verify.queries.schema_variants import SPENT, related_mechanisms
 
 LONG = 4096  # an answer's length at which noise that is drawn in blocks of a fixed size would end or repeat
 REPEATED = 8  # how many long answers are drawn for
 REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of this length does not reach
 EQUAL = 100  # how many choices are made among equal candidates, and among one good and many bad ones
-FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct mechanism
 TELLING = 10_000  # the factor of the sensitivity at which the sizes of independent noise hardly ever agree
 NARROW = 0.1  # noise whose median is below this share of its scale is too narrow for sizes to tell it apart
 FEW_DIGITS = 6  # to how many decimals the sizes of noise are compared

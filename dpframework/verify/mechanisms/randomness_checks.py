@@ -21,13 +21,12 @@ from dpframework.verify.mechanisms.long_answers import LONG, calibrate_long, lon
 from dpframework.verify.mechanisms.output_keys import output_numbers
 from dpframework.verify.mechanisms.output_probability_check import total_problems
 from dpframework.verify.mechanisms.random_bits import bit_problems
-from dpframework.verify.mechanisms.sampler_statistics import are_unlike, errors_of
+from dpframework.verify.mechanisms.sampler_statistics import FALSE_ALARM, are_unlike, errors_of
 from dpframework.verify.miners.value_comparison import same
 
 REPEATED = 8  # how many draws are repeated with the same randomness, one by one and together
 BATCHES, PAIRS = 10, 10  # how many batches are drawn, and how many pairs of two answers each batch has
 FAR = 1000  # how far two answers lie apart, in scales of the noise, so that no output for one comes near the other
-FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct mechanism
 TOGETHER = 256  # how many outputs for one answer are drawn in one call, to count their random bits
 
 

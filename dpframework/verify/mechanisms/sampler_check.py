@@ -142,7 +142,8 @@ def check_sampler(
 
 def _usual_probes(mechanism: Mechanism) -> Sequence[Probe]:
     """Return the usual probes, or those of a single number if the mechanism draws for none of the usual ones."""
-    return probes() if any(serves(mechanism, probe) for probe in probes()) else probes_of_one()
+    usual = probes()
+    return usual if any(serves(mechanism, probe) for probe in usual) else probes_of_one()
 
 
 @final

@@ -22,7 +22,7 @@ from dpframework.verify.mechanisms.output_keys import output_key, output_numbers
 from dpframework.verify.mechanisms.probe_answers import Probe
 from dpframework.verify.mechanisms.release_failure_check import stated_density
 
-FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct sampler
+FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct mechanism
 MOST_DRAWS = 1 << 16  # from this number of draws on, no more are made to tell the claimed scale from another scale
 FEWEST_EXPECTED = 8  # the fewest expected draws in a cell of the goodness-of-fit test
 WITHIN = 0.95  # the probability with which errors stay within the bound of a preview

@@ -36,6 +36,8 @@ WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "thread
 # Objects of these packages are not looked into, except for the cells of small data frames.
 OPAQUE = frozenset({"numba", "llvmlite", "polars", "pandas", "pyarrow", "pytest", "_pytest", "pluggy", "hypothesis"})
 FRAMES = frozenset({("pandas", "DataFrame"), ("pandas", "Series"), ("polars", "DataFrame"), ("polars", "Series")})
+#: Functions that draw from the random generator that all code of a process shares, and whose they are.
+SHARED: tuple[tuple[str, Any], ...] = (("Python's", random.random), ("numpy's", np.random.random))
 MOST_CELLS = 100_000  # the most cells of a data frame that is looked into
 # Names with two underscores on either side that Python or attrs gives to modules and classes. A plugin may use others.
 GIVEN_NAMES = frozenset({*dir(type), *dir(types.ModuleType), "__builtins__", "__cached__", "__file__", "__path__"})
@@ -67,8 +69,7 @@ class HiddenState:
         self._packages = {kind.__module__.partition(".")[0] for kind in kinds}
         modules = _modules_of(kinds, self._packages)
         self._roots: list[tuple[str, Any]] = [(ENVIRONMENT, os.environ._data)]  # type: ignore[attr-defined]
-        self._roots += [("Python's shared random generator", getattr(random.random, "__self__"))]  # noqa: B009
-        self._roots += [("numpy's shared random generator", getattr(np.random.random, "__self__"))]  # noqa: B009
+        self._roots += [(f"{whose} shared random generator", draw.__self__) for whose, draw in SHARED]
         self._roots += [(f"the {_role(thing)} '{thing.name}'", thing) for thing in things]
         self._roots += [(f"class '{kind.__qualname__}'", kind) for kind in kinds]
         self._roots += [(f"module '{module.__name__}'", module) for module in modules]
@@ -182,8 +183,7 @@ class HiddenState:
         # An object's slots and attributes, or its state as pickle sees it.
         package = type(value).__module__.partition(".")[0]
         if package in OPAQUE:
-            small = (package, type(value).__name__) in FRAMES and np.prod(value.shape) <= MOST_CELLS
-            return _pickled(value) if small else None
+            return _pickled(value) if _is_frame(value) and np.prod(value.shape) <= MOST_CELLS else None
         if package in WALKED or package not in sys.stdlib_module_names:
             kind: Any = type(value)
             held = [(name, getattr(value, name)) for name in _slots(kind) if hasattr(value, name)]
@@ -299,8 +299,11 @@ def _alike(one: Contents, other: Contents) -> bool:
 
 def _takes_state(value: Any) -> bool:
     """Tell whether a value is one that takes the state of its pickle: a data frame, or a text or bytes in memory."""
-    kind = type(value)
-    return kind in (io.StringIO, io.BytesIO) or (kind.__module__.partition(".")[0], kind.__name__) in FRAMES
+    return type(value) in (io.StringIO, io.BytesIO) or _is_frame(value)
+
+
+def _is_frame(value: Any) -> bool:
+    return (type(value).__module__.partition(".")[0], type(value).__name__) in FRAMES
 
 
 def _restore(value: Any, held: Contents) -> None:
