@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.errors import InputError
 from dpframework.formulas.largest_change_search import MOST_JOINING, ways_to_join
 from dpframework.formulas.rounding_error_bound import rounding_of
 from dpframework.formulas.score_structures import Cells, Parts
@@ -63,6 +64,16 @@ class FormulaScores(CandidateScores):
         return False
 
     @property
+    def most_parts(self) -> int:
+        """The largest number of parts of a candidate, for a formula of `Parts`. The rounding error grows with it."""
+        return 64
+
+    @property
+    def most_classes(self) -> int:
+        """The largest number of classes of a part, for a formula of `Parts`. The rounding error grows with it."""
+        return 64
+
+    @property
     def claims(self) -> tuple[Claim, ...]:
         """The claims about the formula. By default `derive` finds them."""
         return tuple(found.claim for found in derive(self.formula))
@@ -107,12 +118,27 @@ class FormulaScores(CandidateScores):
     @property
     def rounding(self) -> Fraction:
         """The largest rounding error of a score in floating point (see `formulas.rounding_of`)."""
-        return rounding_of(self.formula, self.sensitivities[0].add_or_remove_one or Fraction(), self.row_bound)
+        change = self.sensitivities[0].add_or_remove_one or Fraction()
+        return rounding_of(self.formula, change, self.row_bound, self.most_classes, self.most_parts)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
-        """Return the scores, computed by the formula's kernel."""
+        """Return the scores, computed by the formula's kernel.
+
+        Raises
+        ------
+        InputError
+            If the candidates have more parts or classes than `most_parts` and `most_classes` say.
+        """
         from dpframework.formulas.formula_compiler import scores_of
 
+        if isinstance(self.formula, Parts):
+            _, parts, classes = counts.shape
+            if parts > self.most_parts or classes > self.most_classes:
+                raise InputError(
+                    f"the query '{self.name}' counted {parts} parts of {classes} classes, but its rounding error is "
+                    f"stated for at most {self.most_parts} parts of {self.most_classes} classes; override `most_parts` "
+                    "and `most_classes`"
+                )
         return scores_of(self.formula, counts)
 
 

@@ -325,6 +325,17 @@ def test_a_query_follows_from_its_formula() -> None:
     assert 0 < query.rounding < Fraction(1, 10**6)
 
 
+def test_the_rounding_of_parts_holds_for_as_many_as_are_counted() -> None:
+    few, many = Purity(), Purity()
+    rows, shape = np.full(64, 100 / 64), (1, 64, 1)
+    assert many.rounding == rounding_of(GINI, Fraction(1), 100, 64, 64) > rounding_of(GINI, Fraction(1), 100)
+    assert few.answer(rows.reshape(shape)).shape == (1,)
+    with pytest.raises(InputError, match="65 parts of 1 classes"):
+        few.answer(np.ones((1, 65, 1)))
+    with pytest.raises(InputError, match="1 parts of 65 classes"):
+        few.answer(np.ones((1, 1, 65)))
+
+
 def test_several_rows_of_parts_are_counted_one_by_one_in_tables_that_grow() -> None:
     (one,), (three,) = Purity().sensitivities, Purity().for_rows(3)
     assert (one.rise, one.fall, one.replace_one) == (1, Fraction(98, 100), Fraction(198, 100))
