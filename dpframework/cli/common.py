@@ -117,6 +117,13 @@ def choice_option(metavar: str, choices: type[Choice], says: str, *names: str) -
     return typer.Option(*names, parser=one_of(choices), metavar=metavar, help=says)
 
 
+def refuse_beside_json(as_json: bool, **options: object) -> None:
+    """Refuse options that would have no effect beside --json, by their names; None stands for one that is not given."""
+    for name, value in options.items():
+        if as_json and value is not None:
+            raise InputError(f"--json prints to standard output in one form, so it goes without --{name}")
+
+
 Unit = Annotated[
     str | None,
     name_option(

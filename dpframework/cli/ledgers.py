@@ -23,6 +23,7 @@ from dpframework.cli.common import (
     path_argument,
     path_option,
     print_json,
+    refuse_beside_json,
     warn_of_problems,
     write,
 )
@@ -296,6 +297,7 @@ def show(
     """Show the cap of each data set, what is spent and what is left. For one data set, also show approvals and runs."""
     from dpframework.cli.ledger_formats import kind_of, ledger_form, ledger_text
 
+    refuse_beside_json(as_json, out=file_out)
     records = ledgers.Ledger(file).records()
     shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
     if file_out is not None:

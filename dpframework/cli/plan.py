@@ -27,6 +27,7 @@ from dpframework.cli.common import (
     path_option,
     print_json,
     print_page,
+    refuse_beside_json,
     show_lines,
     warn_of_problems,
     write,
@@ -114,6 +115,7 @@ def plan(
 ) -> None:
     """Draw every release of a study, its loss, the total, and how accurate the results are. The data is not opened."""
     warn_of_problems()
+    refuse_beside_json(as_json, format=form, out=out)
     by_name = PlanFormat.TREE if out is None or form else format_by_name(out, SUFFIXES)
     chosen = PlanFormat.JSON if as_json else form or by_name
     if out is not None:

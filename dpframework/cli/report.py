@@ -22,6 +22,7 @@ from dpframework.cli.common import (
     path_option,
     print_json,
     print_page,
+    refuse_beside_json,
     warn_of_problems,
     write,
 )
@@ -76,6 +77,9 @@ def report(
 ) -> None:
     """Report on a plan or a run, with totals, steps, sensitivities, expected errors, findings and results."""
     warn_of_problems()
+    refuse_beside_json(as_json, format=form, out=out)
+    if registry and (dossier or form is not None):
+        raise InputError("--registry writes one file in YAML, so it goes without --dossier and --format")
     if dossier or registry:
         plan, results, title, _ = _read_subject(subject, verified, rows)
         asked = ledger is not None or data_set is not None

@@ -352,6 +352,14 @@ def test_results_that_cannot_be_moved_are_kept(capsys, study, tmp_path, monkeypa
         (("schema", "infer", "none.csv", "--bins", "abc"), "'--bins': 'abc' is not a whole number"),
         (("schema", "infer", "none.csv", "--bins", "0"), "--bins must be from 1"),
         (("schema", "infer", "none.csv", "--max-categories", "0"), "--max-categories must be at least 1"),
+        (("report", "none.toml", "--json", "--format", "md"), "it goes without --format"),
+        (("report", "none.toml", "--json", "--out", "o.html"), "it goes without --out"),
+        (("report", "none.toml", "--dossier", "--json", "--out", "o.html"), "it goes without --out"),
+        (("report", "none.toml", "--registry", "--format", "html"), "without --dossier and --format"),
+        (("report", "none.toml", "--registry", "--dossier"), "without --dossier and --format"),
+        (("plan", "none.toml", "--json", "--out", "o.html"), "it goes without --out"),
+        (("plan", "none.toml", "--json", "--format", "dot"), "it goes without --format"),
+        (("ledger", "show", "none", "--json", "--out", "o.html"), "it goes without --out"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(capsys, tmp_path, monkeypatch, arguments, says):
