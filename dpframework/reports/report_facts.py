@@ -18,7 +18,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.facts.value_checks import as_texts
 from dpframework.plan.nodes import Sequential
-from dpframework.plan.plan import Plan
+from dpframework.plan.plan import Plan, PublicFacts
 from dpframework.reports.loss_text import loss_text
 from dpframework.study.results import Results, now
 from dpframework.study.study_plan import StudyPlan
@@ -204,6 +204,13 @@ _PLAIN = {
 }
 
 
+def stated_row_number(facts: PublicFacts) -> str | None:
+    """Return a clause on the owner's statement of the number of rows, or its bound; None if there is no statement."""
+    if facts.row_bound is None:
+        return None
+    return f"the table has {'at most ' if facts.rows is None else ''}{facts.row_bound:,} rows, as the owner states"
+
+
 def brief(plan: StudyPlan) -> str:
     """Return a few sentences on one line about whom a plan protects, its cost and its assumptions."""
     total = plan.smallest_total()
@@ -215,9 +222,8 @@ def brief(plan: StudyPlan) -> str:
         who, share = "each person", "Nobody has a second row, as the owner states."
     facts = plan.facts
     assumed = [_PLAIN.get(name, f"'{name}'") for name in plan.assumptions if name != ROWS_ASSERTED]  # `share` states it
-    if facts.row_bound is not None:
-        most = "at most " if facts.rows is None else ""
-        assumed.append(f"that the table has {most}{facts.row_bound:,} rows, as the owner states")
+    if stated := stated_row_number(facts):
+        assumed.append(f"that {stated}")
     rests = f"It assumes {', '.join(assumed)}." if assumed else "It assumes nothing but correct code."
     gap = f" {unit.gap[0].upper()}{unit.gap[1:]}." if unit.gap else ""
     own, exist = ("its", "it is") if who == "each row" else ("their", "they are")

@@ -24,7 +24,14 @@ from dpframework.reports.node_rows import NodeRow, node_tree
 from dpframework.reports.odds import certainty_gains
 from dpframework.reports.page_drawing import plan_on_page
 from dpframework.reports.planned_result_rows import ResultRow, merge, result_rows, size_sentence
-from dpframework.reports.report_facts import About, attribute_rows, part_rows, public_facts, verdict_facts
+from dpframework.reports.report_facts import (
+    About,
+    attribute_rows,
+    part_rows,
+    public_facts,
+    stated_row_number,
+    verdict_facts,
+)
 from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.section_blocks import Paragraph, SectionBlock, TableBlock
 from dpframework.reports.spend_block_table import block_table
@@ -308,7 +315,11 @@ def _assumptions(subject: ReportSubject) -> Section:
         ("assumption", "needed by", "allowed by name"),
         "The privacy claims need these assumptions beyond their theorems.",
     )
-    return Section("assumptions", "Assumptions", [TableBlock(heads, rows, caption) if rows else Paragraph("None.")])
+    stated = stated_row_number(subject.plan.facts)
+    found: list[SectionBlock] = [TableBlock(heads, rows, caption)] if rows else []
+    if stated or not rows:
+        found.append(Paragraph(f"The claims need that {stated}." if stated else "None."))
+    return Section("assumptions", "Assumptions", found)
 
 
 def _run(subject: ReportSubject) -> Section | None:

@@ -14,6 +14,7 @@ from dpframework.reports.dossier.owner_statements import TOPICS
 from dpframework.reports.loss_text import loss_text, whole_rho
 from dpframework.reports.odds import certainty_gains, certainty_sentence
 from dpframework.reports.planned_result_rows import bias_rows, bound_line, result_rows, size_sentence
+from dpframework.reports.report_facts import stated_row_number
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
@@ -189,7 +190,10 @@ _OURS = ("dpframework", "dpframework_trees", "dpframework_greedy", "dpframework_
 
 def _assumptions(subject: DossierSubject) -> Iterator[Answer]:
     plan = subject.plan
-    if not plan.assumptions:
+    stated = stated_row_number(plan.facts)
+    if stated:
+        yield _of_plan(f"The claim assumes that {stated}.")
+    elif not plan.assumptions:
         yield _of_plan("The claim assumes nothing beyond its theorems and the code.")
     for name in plan.assumptions:
         what = ASSUMPTIONS.get(name, ("A plugin's assumption.", ""))[0]
