@@ -90,7 +90,7 @@ class Calibration:
     @functools.cached_property
     def lattice_deviation(self) -> float:
         """The standard deviation of Gaussian noise in lattice steps, rounded up."""
-        return math.nextafter(math.sqrt(float_above(self.scale)) / float(self.unit), math.inf)
+        return deviation_above(self.scale, self.unit)
 
     @property
     def variance(self) -> float:
@@ -366,6 +366,11 @@ class Mechanism(abc.ABC):
         replace-one, return an event only for a monotonic query, where added rows move all coordinates the same way.
         """
         return None
+
+
+def deviation_above(variance: Fraction, unit: Fraction = Fraction(1)) -> float:
+    """Return the standard deviation, in units and rounded up, with which Gaussian noise of this variance is drawn."""
+    return math.nextafter(math.sqrt(float_above(variance)) / float(unit), math.inf)
 
 
 def padding(facts: QueryFacts) -> Fraction:

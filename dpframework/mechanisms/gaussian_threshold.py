@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import functools
 import math
+from bisect import bisect_left
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -41,10 +42,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy_losses import ByRelation, Relation, float_above, positive_delta, positive_rho, round_up
+from dpframework.facts.privacy_losses import ByRelation, Relation, positive_delta, positive_rho, round_up
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.answer_shift_bounds import unit_changes
-from dpframework.mechanisms.base import Calibration, Mechanism
+from dpframework.mechanisms.base import Calibration, Mechanism, deviation_above
 from dpframework.mechanisms.cell_selection_base import NO_COUNTS, CellSelection, CellVisibility
 from dpframework.mechanisms.gaussian import event_of, log_normalizer
 from dpframework.mechanisms.randomness import Randomness
@@ -120,7 +121,7 @@ class GaussianThreshold(CellSelection):
         """Return no pure epsilon, the rho of the noise, and the delta of a unit's new keys, which no other unit has."""
         assert change.add_or_remove_one is not None  # `misfit` refuses other queries
         keys = math.floor(change.add_or_remove_one)
-        delta = _delta_at(_threshold(scale, keys, self.delta), _sigma(scale), keys)
+        delta = _delta_at(_threshold(scale, keys, self.delta), deviation_above(scale), keys)
         claimed = [None if change.under(relation) is None else delta for relation in Relation]
         return Losses(ByRelation(None, None), divide(change, 2 * scale), ByRelation(*claimed))
 
@@ -128,9 +129,9 @@ class GaussianThreshold(CellSelection):
     def cell_visibility(calibration: Calibration) -> CellVisibility:
         """Return how many rows a cell needs to be shown, and how far off its count is."""
         sigma, least = calibration.lattice_deviation, threshold_of(calibration)
-        rows = range(least, least + math.ceil(_FURTHEST * sigma))
-        sure = next(n for n in rows if _tail(least - n, sigma) >= SURE)
-        hidden = next(n for n in rows if _tail(least - n, sigma) >= 0.975) - 1
+        rows = range(least, least + math.ceil(_FURTHEST * sigma) + 1)
+        shown = [rows[bisect_left(rows, p, key=lambda n: _tail(least - n, sigma))] for p in (float(SURE), 0.975)]
+        sure, hidden = shown[0], shown[1] - 1
         within = float(math.ceil(1.959964 * sigma))
         return CellVisibility(least, sure, within, hidden, sigma * math.sqrt(2 / math.pi), SURE)
 
@@ -164,15 +165,10 @@ def threshold_of(calibration: Calibration) -> int:
     return _threshold(calibration.scale, changed, mechanism.delta)
 
 
-def _sigma(scale: Fraction) -> float:
-    """Return the standard deviation with which noise of this variance is drawn: `Calibration.lattice_deviation`."""
-    return math.nextafter(math.sqrt(float_above(scale)), math.inf)
-
-
 @functools.lru_cache(maxsize=256)
 def _threshold(scale: Fraction, keys: int, delta: Fraction) -> int:
     """Return the least threshold at which the probability that any new key of a unit is shown is at most delta."""
-    sigma = _sigma(scale)
+    sigma = deviation_above(scale)
     if delta < LEAST_DELTA:
         raise InputError(f"delta is {float(delta):g}; keys need a delta of 1e-30 or more")
     if sigma > LARGEST_DEVIATION:

@@ -46,6 +46,21 @@ def test_the_delta_is_that_of_the_threshold_that_is_used(
     assert calibration.losses.zcdp.add_or_remove_one == number / (2 * calibration.scale)
 
 
+@pytest.mark.parametrize(("number", "rho", "delta"), [(1, "0.1", "1e-3"), (3, "1", "1e-6"), (4, "0.01", "1e-9")])
+def test_a_preview_names_the_first_count_that_is_shown_with_its_probability(number: int, rho: str, delta: str) -> None:
+    """Counts are halved until it is found, so that noise of 100,000 rows takes no longer."""
+    mechanism = GaussianThreshold(rho, delta)
+    calibration = mechanism.calibrate(of_answers(number, Norm.LINF, Norm.L1), dpf.Relation.ADD_OR_REMOVE_ONE)
+    assert calibration is not None
+    visible, least = mechanism.cell_visibility(calibration), threshold_of(calibration)
+
+    def shown(count: int) -> float:
+        return chance_of_new_keys(1, float(calibration.scale), least - count + 1)
+
+    assert shown(visible.always - 1) < 0.999 <= shown(visible.always)
+    assert shown(visible.hidden) < 0.975 <= shown(visible.hidden + 1)
+
+
 @pytest.mark.parametrize("mechanism", [GaussianThreshold("0.1", "1e-6"), PartitionSelection(1, "1e-6")])
 def test_counts_that_a_replaced_row_moves_by_2_do_not_fit(mechanism: dpf.Mechanism) -> None:
     """From 0 to 2, where a row that leaves raises a number and a row that comes does so, too.
