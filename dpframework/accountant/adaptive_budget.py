@@ -49,6 +49,12 @@ at most delta - D' where an order was fixed, and at most delta elsewhere. The se
 Where an order was fixed, it is at most D' M, as above. From the time of fixing, M has a mean of at most 1, so the
 second term sums to at most D' times the probability that an order was fixed. Together the two sums are at most delta.
 
+**Releases outside.** The owner may state an (epsilon, delta)-DP release that no plan made. Its epsilon is charged like
+that of a plan, and its delta counts like an exact delta, of a release that happens whatever is left: if it is stated
+before the order is fixed, then D' is smaller by it. If it is stated later and exceeds the reserve, then all releases
+together have the delta D' plus the exact deltas plus the deltas outside, which is above the budget's, and no plan fits
+any more.
+
 It would not be sound to convert, at each request for the total, at the delta that is left by then. An analyst could
 spend exact deltas only after releases that revealed little, and so use nearly all of delta twice
 (`tests/accountant/test_adaptive.py` reaches 1.99 delta in this way).
@@ -144,6 +150,8 @@ class AdaptiveBudget:
         The exact deltas of all charges.
     converted
         The delta D' at which divergences are converted to an epsilon; None while the order is not fixed.
+    outside
+        The delta of the releases that no plan made.
     """
 
     relation: Relation
@@ -156,13 +164,14 @@ class AdaptiveBudget:
     reserve: Fraction = Fraction(0)
     exact: ByRelation = NOTHING
     converted: Fraction | None = None
+    outside: Fraction = Fraction(0)
 
     @property
     def delta_left(self) -> Fraction:
-        """The largest exact delta that a further charge may have."""
+        """The largest exact delta that a further charge may have. It is negative if releases outside had too much."""
         spent = self.exact.under(self.relation)
         assert spent is not None  # `after` refuses a charge whose exact delta is unknown
-        return self.delta - spent - (self.converted or 0)
+        return self.delta - spent - self.outside - (self.converted or 0)
 
     def loss(self) -> PrivacyLoss | None:
         """Return the smaller of the pure and the mixed total of all charges, or None if neither is known."""
@@ -171,8 +180,8 @@ class AdaptiveBudget:
         if self.order is not None and self.converted is not None and before is not None and rdp is not None:
             mixed = before + epsilon_at(self.order, rdp, self.converted)
         if pure is not None and (mixed is None or pure <= mixed):
-            return PrivacyLoss(pure, delta=self.exact.under(self.relation) or 0)
-        return None if mixed is None else PrivacyLoss(mixed, delta=self.delta)
+            return PrivacyLoss(pure, delta=(self.exact.under(self.relation) or 0) + self.outside)
+        return None if mixed is None else PrivacyLoss(mixed, delta=max(self.delta, self.delta - self.delta_left))
 
     def plan_charge(self, plan: Plan) -> PlanCharge:
         """Return the charge of a plan. `after` and then `loss` tell whether the charge fits the budget."""
@@ -230,9 +239,10 @@ class AdaptiveBudget:
         if charge.order is not None and (charge.order <= 1 or not self.delta):
             raise PlanRefused("the charge is at an order that the budget cannot have")
         own = charge.delta.under(self.relation)
-        if own is None or own > self.delta_left:
+        most = max(self.delta_left, Fraction(0))
+        if own is None or own > most:
             delta = "an unknown delta" if own is None else f"a delta of {decimal_text(own)}"
-            left = decimal_text(self.delta_left)
+            left = decimal_text(most)
             kept = "" if not self.converted else f"; {decimal_text(self.converted)} is kept for the conversion"
             kept += ", and only a budget with a reserve leaves more for exact deltas" if kept else ""
             raise PlanRefused(

@@ -90,8 +90,9 @@ class DataSet:
         return self.epsilon if self.history is None else self.history
 
     def of_period(self, period: str) -> AdaptiveBudget:
-        """Return the budget of one period, with the charges of its runs."""
-        return self.periods.get(period) or AdaptiveBudget(self.relation, self.epsilon, self.delta, reserve=self.reserve)
+        """Return the budget of one period, with the charges of its runs and the delta of all releases outside."""
+        unused = AdaptiveBudget(self.relation, self.epsilon, self.delta, reserve=self.reserve)
+        return attrs.evolve(self.periods.get(period, unused), outside=self.budget.outside)
 
     @property
     def spent(self) -> PrivacyLoss:
@@ -99,20 +100,15 @@ class DataSet:
 
         It includes private releases outside of the ledger. For other releases outside there is no bound.
         """
-        loss = self._loss(self.budget)
+        loss = self.budget.loss()
         assert loss is not None  # an amount without a finite total is never charged
         return loss
-
-    def _loss(self, budget: AdaptiveBudget) -> PrivacyLoss | None:
-        """Return the total of a budget's charges, plus the delta of private releases outside (see `Outside`)."""
-        loss, more = budget.loss(), sum((one.delta for one in self.outside), Fraction(0))
-        return loss if loss is None or not more else attrs.evolve(loss, delta=loss.delta + more)
 
     def release_outside(self, one: Outside, amount: PlanCharge | None) -> None:
         """Add a release outside, with its charge if it is private. It was already made, so it may exceed the cap."""
         self.outside.append(one)
         if amount is not None:
-            self.budget = self.budget.after(amount)
+            self.budget = attrs.evolve(self.budget.after(amount), outside=self.budget.outside + one.delta)
 
     @property
     def left(self) -> Fraction:
@@ -180,7 +176,7 @@ class DataSet:
         """Refuse an amount above what is left of one period's cap. Private releases outside count in every period."""
         which = f"period '{period}'" if period else f"one {self.unit.period}"
         try:
-            loss = self._loss(self.of_period(period).after(amount))
+            loss = self.of_period(period).after(amount).loss()
         except PlanRefused as refused:
             raise PlanRefused(f"data set '{self.name}': {which}: {refused}") from None
         outside = sum((one.epsilon for one in self.outside), Fraction(0))
@@ -198,7 +194,7 @@ class DataSet:
 
     def holds(self, budget: AdaptiveBudget) -> bool:
         """Tell whether the charges of a budget are within the cap."""
-        loss = self._loss(budget)
+        loss = budget.loss()
         if loss is None or loss.epsilon is None:
             return False
         return loss.epsilon <= self.cap and loss.delta <= self.delta
@@ -206,7 +202,7 @@ class DataSet:
     def require_room(self, amount: PlanCharge) -> None:
         """Refuse an amount above what is left of the cap."""
         try:
-            together = self._loss(self.budget.after(amount))
+            together = self.budget.after(amount).loss()
         except PlanRefused as refused:
             raise PlanRefused(f"data set '{self.name}': {refused}") from None
         if together is None or together.epsilon is None:

@@ -152,14 +152,44 @@ def test_deltas_of_releases_outside_add_up_and_the_cap_holds_for_both(tmp_path: 
         ledger.record_outside("people", "a pilot", kind="private", by="b", epsilon="0.5", delta="4e-7")
     assert ledger.data_set("people").spent == dpf.PrivacyLoss(1, delta=Fraction(8, 10**7))
     ledger.approve("people", study_of(ill="1").plan(), by="b")
-    gaussian = dpf.Study(SCHEMA, epsilon=1, delta="1e-6")
-    gaussian.add_plan("n", dpf.step("n", dpf.queries.Count(), Gaussian("0.0001")))
-    with pytest.raises(dpf.PlanRefused, match=r"the total delta is 1.8e-06, the cap is 1e-06"):
-        ledger.approve("people", gaussian.plan(), by="b")  # its conversion needs all of the cap's delta
     ledger.record_outside("people", "one more", kind="private", by="b", epsilon="0.1", delta="4e-7")
     assert ledger.data_set("people").left == 0
     with pytest.raises(dpf.PlanRefused, match="total delta"):
         ledger.approve("people", study_of(smokes="0.1").plan(), by="b")
+
+
+def test_noise_is_converted_at_the_delta_that_releases_outside_leave(tmp_path: Path) -> None:
+    study = dpf.Study(SCHEMA, epsilon=3, delta="1e-6")
+    study.add_plan("n", dpf.step("n", dpf.queries.Count(), Gaussian("0.01")))
+    spent = {}
+    for name, outside, delta in (("before", "8e-7", "1e-6"), ("without", "0", "2e-7"), ("all of it", "1e-6", "1e-6")):
+        ledger = dpf.Ledger.create(tmp_path / name)
+        ledger.open("people", epsilon=3, delta=delta)
+        ledger.record_outside("people", "a pilot", kind="private", by="b", epsilon="0.5", delta=outside)
+        if name == "all of it":
+            with pytest.raises(dpf.PlanRefused, match="no finite total"):
+                ledger.approve("people", study.plan(), by="b")
+            continue
+        ran(ledger, study)
+        spent[name] = ledger.data_set("people").spent
+    assert spent["before"].epsilon == spent["without"].epsilon < 3
+    assert (spent["before"].delta, spent["without"].delta) == (Fraction(1, 10**6), Fraction(2, 10**7))
+
+
+@pytest.mark.parametrize(("reserve", "total"), [("0", 14), ("3e-7", 11), ("5e-7", 10)])
+def test_a_delta_outside_after_the_order_was_fixed_is_taken_from_the_reserve(
+    tmp_path: Path, reserve: str, total: int
+) -> None:
+    ledger = dpf.Ledger.create(tmp_path / "l")
+    ledger.open("people", epsilon=3, delta="1e-6", reserve=reserve)
+    study = dpf.Study(SCHEMA, epsilon=3, delta="1e-6")
+    study.add_plan("n", dpf.step("n", dpf.queries.Count(), Gaussian("0.01")))
+    ran(ledger, study)
+    ledger.record_outside("people", "a pilot", kind="private", by="b", epsilon="0.5", delta="4e-7")
+    data_set = ledger.data_set("people")
+    assert data_set.spent.delta == Fraction(total, 10**7)
+    assert (data_set.left > 0) == (total == 10)
+    ledger.verify()
 
 
 def test_a_release_outside_after_the_order_was_fixed_is_charged_at_that_order(tmp_path: Path) -> None:
