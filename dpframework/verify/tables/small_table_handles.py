@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence, Sized
 from typing import Any, final
@@ -91,9 +92,19 @@ class RowsHandle:
 
 def with_units(rows: Rows, units: Sequence[Sized], derived: tuple[tuple[Attribute, Cases], ...]) -> RowsHandle:
     """Return a handle of rows that are sorted by their units, and within a unit by their places."""
-    numbers = tuple(number for number, unit in enumerate(units) for _ in range(len(unit)))
-    places = tuple(place for unit in units for place in range(len(unit)))
-    return RowsHandle(rows, derived, 0, numbers, places)
+    return RowsHandle(rows, derived, 0, *_units_and_places([len(unit) for unit in units]))
+
+
+def _units_and_places(sizes: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the number of each row's unit, and the row's place in it, for units of these sizes."""
+    numbers = tuple(number for number, size in enumerate(sizes) for _ in range(size))
+    return numbers, tuple(place for size in sizes for place in range(size))
+
+
+@functools.lru_cache(maxsize=16)
+def _of_equal_units(rows: int, together: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the units and places of so many rows in units of `together` rows. Many tables have as many rows."""
+    return _units_and_places([len(unit) for unit in units_of(range(rows), together)])
 
 
 @final
@@ -125,7 +136,7 @@ class SmallTables(Engine):
         """
         if self.together == 1:
             return RowsHandle(rows, derived, 0)
-        return with_units(rows, units_of(rows, self.together), derived)
+        return RowsHandle(rows, derived, 0, *_of_equal_units(len(rows), self.together))
 
     def map(self, rows: RowsHandle, function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate the function on the rows, which are one block."""
