@@ -127,7 +127,11 @@ class AccountedPlan(Plan):
         None without a valid claim, or if the accountant does not work at the plan's delta.
         """
         accountant = self._accountant_of(kind)
-        return None if accountant is None else accountant.loss_beside(self.amount(kind, node), self.exact_delta(node))
+        return (
+            None
+            if accountant is None
+            else accountant.loss_with_exact_delta(self.amount(kind, node), self.exact_delta(node))
+        )
 
     def exact_delta(self, node: Node) -> Fraction | None:
         """Return the exact delta of the releases below a node (see `delta_composition`); None without a valid claim."""
@@ -186,7 +190,7 @@ class AccountedPlan(Plan):
             accountant = self._accountant_of(kind)
             if accountant is None:
                 return None
-            loss: object = accountant.loss_beside(self.amount(kind, node), self.exact_delta(node))
+            loss: object = accountant.loss_with_exact_delta(self.amount(kind, node), self.exact_delta(node))
         except (Exception, SystemExit) as error:
             return _Total(kind, failure=f"{type(error).__name__}: {first_line(error) or 'no reason given'}")
         if loss is None:

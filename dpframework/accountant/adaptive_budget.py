@@ -77,7 +77,7 @@ import attrs
 from dpframework.accountant import composition
 from dpframework.accountant.delta_composition import exact_delta_of
 from dpframework.accountant.pure import PureAccountant
-from dpframework.accountant.rdp import Curve, RDPAccountant, epsilon_at, order_for, roomiest_order
+from dpframework.accountant.rdp import Curve, RDPAccountant, epsilon_at, order_for, order_of_largest_rho
 from dpframework.facts.errors import PlanRefused
 from dpframework.facts.privacy_losses import NOTHING, ByRelation, PrivacyLoss, Relation, decimal_text
 from dpframework.facts.value_checks import read_ratio
@@ -209,7 +209,7 @@ class AdaptiveBudget:
         # A plan without a pure epsilon would have fixed the order.
         assert spent is not None
         left = self.epsilon - spent
-        order = roomiest_order(left, delta)
+        order = order_of_largest_rho(left, delta)
         divergence = curve.at(order).under(self.relation)
         if divergence is not None and divergence != own and epsilon_at(order, divergence, delta) <= left:
             return PlanCharge(pure, curve.at(order), order, exact)

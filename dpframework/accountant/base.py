@@ -201,13 +201,13 @@ class Accountant(abc.ABC, Generic[A]):
 
     def total(self, plan: Plan) -> PrivacyLoss | None:
         """Return an upper bound on a plan's cost, or None without a valid claim under the relation at the delta."""
-        return self.loss_beside(self.amount_of(plan.root, plan), self.exact_delta(plan))
+        return self.loss_with_exact_delta(self.amount_of(plan.root, plan), self.exact_delta(plan))
 
     def exact_delta(self, plan: Plan) -> Fraction | None:
         """Return the exact delta of a plan's releases (see `delta_composition`), or None without a valid claim."""
         return exact_delta_of(plan.root, plan).under(self.relation)
 
-    def loss_beside(self, amount: A, exact: Fraction | None) -> PrivacyLoss | None:
+    def loss_with_exact_delta(self, amount: A, exact: Fraction | None) -> PrivacyLoss | None:
         """Return the loss of releases that have an exact delta, from the amount that their cores cost.
 
         On neighbours u and v, the output's distributions M(u) and M(v) are mixtures: a core, P or Q, with weight 1 - d,
@@ -236,12 +236,12 @@ class Accountant(abc.ABC, Generic[A]):
     def spent(self) -> PrivacyLoss | None:
         """An upper bound on the cost of all plans that were opened."""
         with self._lock:
-            return self.loss_beside(self.sequential(self._charged), self._exact)
+            return self.loss_with_exact_delta(self.sequential(self._charged), self._exact)
 
     def loss_of_releases(self, compose: Callable[[Composition], Any], plan: Plan) -> PrivacyLoss | None:
         """Return the loss of some of a plan's releases. `compose` must combine them by the rules passed to it."""
         exact = compose(DeltaComposition()).under(self.relation) if plan.has_exact_delta else Fraction(0)
-        return self.loss_beside(compose(self), exact)
+        return self.loss_with_exact_delta(compose(self), exact)
 
     def open(self, plan: Plan) -> Run:
         """Charge a whole plan and return the run that may make its releases. A refused plan is not charged.
@@ -290,7 +290,7 @@ class Accountant(abc.ABC, Generic[A]):
                     f"fixed the delta at which {self.name} accounting converts; plan them together, or use a ledger, "
                     "which can hold some delta back"
                 )
-            together = self.loss_beside(
+            together = self.loss_with_exact_delta(
                 self.sequential([*self._charged, amount]), None if exact is None else self._exact + exact
             )
         if together is None or together.epsilon is None:

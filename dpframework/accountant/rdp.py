@@ -240,7 +240,7 @@ def order_for(amount: Curve, relation: Relation, delta: Fraction) -> Fraction | 
 
 
 @functools.lru_cache(maxsize=1024)
-def roomiest_order(epsilon: Fraction, delta: Fraction) -> Fraction:
+def order_of_largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return approximately the order at which a budget of epsilon and delta admits the largest rho."""
     return best_order(lambda order: (conversion(order, delta) - float(epsilon)) / float(order))
 

@@ -26,7 +26,7 @@ from dpframework.accountant.rdp import (
     conversion,
     epsilon_at,
     order_for,
-    roomiest_order,
+    order_of_largest_rho,
 )
 from dpframework.facts import ByRelation
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
@@ -361,7 +361,7 @@ def test_the_order_with_most_room_is_that_of_the_largest_rho() -> None:
     for epsilon, delta in ((Fraction(1), MILLIONTH), (Fraction(1, 10), Fraction(1, 100)), (Fraction(9), MILLIONTH)):
         grid = [Fraction(1 + 2 ** (k / 64)) for k in range(-640, 1280)]
         rooms = [(float(epsilon) - conversion(order, delta)) / float(order) for order in grid]
-        order = roomiest_order(epsilon, delta)
+        order = order_of_largest_rho(epsilon, delta)
         assert (float(epsilon) - conversion(order, delta)) / float(order) >= max(rooms) * (1 - 1e-4)
 
 
@@ -497,7 +497,7 @@ def test_curves_compose_at_each_order(order: Fraction) -> None:
 def test_a_plan_that_takes_exactly_what_is_left_is_charged_at_the_order_with_most_room() -> None:
     """Beside one that takes a little more, and is charged at the order at which it is itself cheapest."""
     epsilon = Fraction(2)
-    order = roomiest_order(epsilon, MILLIONTH)
+    order = order_of_largest_rho(epsilon, MILLIONTH)
     fits = OneRelease(both(None), both(next(rho_that_fits(order, epsilon)) / order))
     budget = budget_of(epsilon, MILLIONTH)
     charge = budget.charge(both(None), fits)

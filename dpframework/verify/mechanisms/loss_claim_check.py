@@ -230,7 +230,7 @@ class _LossComparison:
         for delta in DELTAS:
             accountant = PLDAccountant(relation, delta=delta)
             try:
-                loss = accountant.loss_beside(accountant.amount(calibration), exact)
+                loss = accountant.loss_with_exact_delta(accountant.amount(calibration), exact)
             except Exception as error:
                 self.wrong.append(f"{where}: PLD accounting of its event fails with {type(error).__name__}: {error}")
                 return

@@ -125,7 +125,7 @@ class TailReport:
         }
 
     @property
-    def telling(self) -> Tail:
+    def worst_point(self) -> Tail:
         """The point that comes nearest to its claim, or is farthest beyond it."""
         return max(self.tails, key=lambda tail: tail.tightness if tail.epsilon else -1.0)
 

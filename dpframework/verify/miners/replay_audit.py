@@ -159,9 +159,10 @@ class _Audit:
             if not tail.passed:
                 behaviour.add("tail", tail.what, *tail.tables, None)
         if tail is not None and subject.claim is None:
-            on, telling = self._telling(tail)
-            claim, delta, worst = telling.telling.epsilon, telling.telling.delta, telling.telling.needed
-            pair = Violation.on(on, f"the epsilon that the runs need is {worst:.6g} of {claim:.6g}", *telling.tables)
+            on, worst_tail = self._worst_tail(tail)
+            point = worst_tail.worst_point
+            claim, delta, worst = point.epsilon, point.delta, point.needed
+            pair = Violation.on(on, f"the epsilon that the runs need is {worst:.6g} of {claim:.6g}", *worst_tail.tables)
         lost = worst or (tail and any(Weigher(subject, one).loss(*tail.tables) for one in [*transcripts, *steered]))
         if claim and not lost and not behaviour.violations and not subject.patience.over:
             behaviour.note_no_loss([*transcripts, *steered])
@@ -206,7 +207,7 @@ class _Audit:
                 examine_billions(behaviour, transcripts[0])
         return transcripts
 
-    def _telling(self, tail: TailReport) -> tuple[Subject, TailReport]:
+    def _worst_tail(self, tail: TailReport) -> tuple[Subject, TailReport]:
         """Test the claim on the tables of the witnesses, too.
 
         Return the subject and the report of one test: one that fails, or else the one that comes nearest to failing.
@@ -222,7 +223,7 @@ class _Audit:
                 violations = self.behaviour.violations
                 violations.setdefault("tail", Violation.on(shown.subject, of_witness.what, *shown.tables))
             found.append((shown.subject, of_witness))
-        return max(found, key=lambda one: (not one[1].passed, one[1].telling.tightness))
+        return max(found, key=lambda one: (not one[1].passed, one[1].worst_point.tightness))
 
     def _replay_witnesses(self, claim: Fraction) -> float:
         """Replay the witnesses, and return the largest loss that they show."""
