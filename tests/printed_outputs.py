@@ -131,7 +131,7 @@ COMMANDS = {
     "ledger-verify-other": f"ledger verify people.ledger --head {'ab' * 32}",
     "ledger-runs": f"ledger show {LEDGER} --out runs.csv",
     "ledger-all": "ledger show people.ledger --out all.html",
-    "ledger-by-month": f"ledger show {LEDGER} --group-by month --json",
+    "ledger-by-month": f"ledger show {LEDGER} --group-by month",
     "ledger-unknown": "ledger show people.ledger --data-set peoples",
     "miners-json": "miners --json",
     "miner-json": "miners mean --json",

@@ -45,7 +45,6 @@ from dpframework.cli.ledger_tables import (
 )
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.output_overwrite_rule import require_output
 from dpframework.facts.phrases import count_text
 from dpframework.facts.privacy_losses import readable
 
@@ -297,19 +296,19 @@ def show(
     """Show the cap of each data set, what is spent and what is left. For one data set, also show approvals and runs."""
     from dpframework.cli.ledger_formats import kind_of, ledger_form, ledger_text
 
-    refuse_beside_json(as_json, out=file_out)
+    refuse_beside_json(as_json, out=file_out, **{"group-by": group})
+    if group is not None and (file_out is not None or name is None):
+        raise InputError("--group-by prints the runs of one data set; name it with --data-set, and give no --out")
     records = ledgers.Ledger(file).records()
     shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
     if file_out is not None:
-        require_output(file_out, kind_of(file_out))
         write_whole(file_out, ledger_text(records, shown, file_out), kind_of(file_out))
         write(f"wrote {file_out}")
         return
     if as_json:
         print_json(ledger_form(records, shown))
         return
-    out = console()
-    out.print(cap_table(shown))
+    console().print(cap_table(shown))
     if name is not None:
         data_set = shown[0]
         tables = [("approvals", approval_table(data_set)), ("runs", run_table(data_set))]
@@ -320,12 +319,10 @@ def show(
         tables.append(("released outside this ledger", cells_table(OUTSIDE, outside_rows(data_set))))
         for title, table in tables:
             if table.row_count:
-                out.print(f"\n{title}", style="bold")
-                out.print(table)
+                console().print(f"\n{title}", style="bold")
+                console().print(table)
         told = filter(None, (*ledgers.remainder(data_set), claim_sentence(data_set)))
         write(f"\nleft: epsilon {readable(data_set.left)}; {'; '.join(told)}")
-    elif group is not None:
-        raise InputError("--group-by groups the runs of one data set; name it with --data-set")
     write(f"\n{records.authority}\nhead: {records.head}")
 
 

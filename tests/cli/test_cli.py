@@ -360,6 +360,8 @@ def test_results_that_cannot_be_moved_are_kept(capsys, study, tmp_path, monkeypa
         (("plan", "none.toml", "--json", "--out", "o.html"), "it goes without --out"),
         (("plan", "none.toml", "--json", "--format", "dot"), "it goes without --format"),
         (("ledger", "show", "none", "--json", "--out", "o.html"), "it goes without --out"),
+        (("ledger", "show", "none", "--json", "--group-by", "month"), "it goes without --group-by"),
+        (("ledger", "show", "none", "--data-set", "a", "--out", "o.csv", "--group-by", "month"), "give no --out"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(capsys, tmp_path, monkeypatch, arguments, says):
