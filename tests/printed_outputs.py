@@ -172,6 +172,7 @@ WRITTEN = (".html", ".csv", ".md", ".dot")  # of files that are printed with wha
 RELEASES = 9  # of a run
 REPLACED = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00| UTC)?"), "TIME"),
+    (re.compile(r"\b20\d\d-(0[1-9]|1[0-2])\b(?!-)"), "MONTH"),
     (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b"), "HEX"),
     (re.compile(r"dpframework 0\.\S+"), "dpframework VERSION"),
 )
