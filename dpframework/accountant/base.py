@@ -298,7 +298,7 @@ class Accountant(abc.ABC, Generic[A]):
         if self.epsilon is not None and together.epsilon > self.epsilon:
             raise PlanRefused(
                 f"over budget: with this plan the total is {decimal_text(together.epsilon)}, "
-                f"the budget is {decimal_text(self.epsilon)}"
+                f"and the budget is {decimal_text(self.epsilon)}"
             )
         return amount
 

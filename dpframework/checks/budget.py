@@ -20,7 +20,7 @@ def over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
         yield (
             Severity.ERROR,
             f"the plan's total epsilon is {decimal_text(smallest)} under {plan.relation}, "
-            f"the budget is {decimal_text(plan.budget.epsilon)}; lower the steps' epsilons or raise the budget",
+            f"and the budget is {decimal_text(plan.budget.epsilon)}; lower the steps' epsilons or raise the budget",
         )
 
 

@@ -183,12 +183,12 @@ class DataSet:
         if loss is not None and loss.delta > self.delta:
             raise PlanRefused(
                 f"data set '{self.name}': over the cap of {which}: with releases outside and this plan the total delta "
-                f"is {float(loss.delta):.6g}, the cap is {float(self.delta):.6g}"
+                f"is {float(loss.delta):.6g}, and the cap is {float(self.delta):.6g}"
             )
         if loss is None or loss.epsilon is None or loss.epsilon + outside > self.epsilon:
             total = "no finite total" if loss is None or loss.epsilon is None else decimal_text(loss.epsilon + outside)
             raise PlanRefused(
-                f"data set '{self.name}': over the cap of {which}: with this plan the total is {total}, the cap is "
+                f"data set '{self.name}': over the cap of {which}: with this plan the total is {total}, and the cap is "
                 f"{decimal_text(self.epsilon)}"
             )
 
@@ -215,12 +215,12 @@ class DataSet:
             over = "over the cap" if self.history is None else "over the cap of a person's whole history"
             raise PlanRefused(
                 f"data set '{self.name}': {over}: with this plan the total is {decimal_text(together.epsilon)}, "
-                f"the cap is {decimal_text(self.cap)}"
+                f"and the cap is {decimal_text(self.cap)}"
             )
         if together.delta > self.delta:
             raise PlanRefused(
                 f"data set '{self.name}': over the cap: with releases outside and this plan the total delta is "
-                f"{float(together.delta):.6g}, the cap is {float(self.delta):.6g}"
+                f"{float(together.delta):.6g}, and the cap is {float(self.delta):.6g}"
             )
 
     def require_verified(self, plan: AccountedPlan) -> None:

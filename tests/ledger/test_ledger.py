@@ -1409,7 +1409,11 @@ def test_the_path_of_an_auditor(command, tmp_path):
         (f"run study.toml --out out --ledger l {ON} --seed 1", 2, "a seeded run is not private"),
         (f"run study.toml --out no/out --ledger l {ON}", 2, "parent folder does not exist"),
         ("run study.toml --out out --ledger l --data-set small", 1, "is not approved"),
-        ("ledger approve l study.toml --data-set small --by b", 1, "with this plan the total is 1.0, the cap is 0.5"),
+        (
+            "ledger approve l study.toml --data-set small --by b",
+            1,
+            "with this plan the total is 1.0, and the cap is 0.5",
+        ),
     ],
 )
 def test_errors_are_one_sentence(command, tmp_path, line, code, says):

@@ -140,7 +140,7 @@ def test_a_shared_budget_that_is_spent_reads_nothing() -> None:
     study = dpf.Study(SCHEMA, epsilon=1)
     study.add("mode", NoisyMode("education", 0.75))
     assert study.run(TABLE, seed=1, accountant=shared).spent == dpf.PrivacyLoss(epsilon=0.75)
-    with pytest.raises(PlanRefused, match=r"the total is 1\.5, the budget is 1\.0"):
+    with pytest.raises(PlanRefused, match=r"the total is 1\.5, and the budget is 1\.0"):
         study.run(never, accountant=shared)
     assert shared.spent == dpf.PrivacyLoss(epsilon=0.75)
 
