@@ -354,7 +354,7 @@ def samples_of(held: RowsHandle, rate: Fraction, *, ordered: bool = False) -> li
         counts = [(bytes((kind,)), rows.count(kind)) for kind in dict.fromkeys(rows)]
     else:
         contents: dict[int, list[int]] = {}
-        for unit, kind in zip(held.units, rows, strict=True):
+        for unit, kind in zip(held.units.tolist(), rows, strict=True):
             contents.setdefault(unit, []).append(kind)
         alike = collections.Counter(bytes(kinds if ordered else sorted(kinds)) for kinds in contents.values())
         counts = list(alike.items())

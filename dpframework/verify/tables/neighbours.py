@@ -125,7 +125,9 @@ class Universe:
         self.codes = np.stack([made[name].codes.astype(np.int64) for name in self.schema.names])
         self._values |= {name: one.values for name, one in made.items() if one.values is not None}
 
-    def block(self, rows: Rows, units: Sequence[int] | None = None, places: Sequence[int] | None = None) -> Block:
+    def block(
+        self, rows: Rows, units: NDArray[np.int64] | None = None, places: NDArray[np.int64] | None = None
+    ) -> Block:
         """Return the rows of a table as a block, between other rows that do not belong to the table.
 
         Parameters
@@ -150,14 +152,15 @@ class Universe:
             renumbered[in_order] = np.arange(1, len(in_order) + 1)
             keys[name] = KeyColumn(renumbered[codes], KeyBook(book.texts[code - 1] for code in in_order))
         if units is not None:  # the rows in between belong to other units
-            whose = np.stack([np.array(units) + len(kinds), np.array(units)], axis=1).astype(np.int64).ravel()
+            whose = np.stack([units + len(kinds), units], axis=1).ravel()
             keys = {name: column.of_units(whose) for name, column in keys.items()}
         columns = tuple(np.zeros(len(own), np.uint8) if name in keys else own for name, own in numbers.items())
         index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
         for column in columns:
             # As in a real table, columns are read-only, so a query that writes into them fails.
             column.flags.writeable = False
-        of_units = np.zeros(2 * len(kinds), dtype=np.min_scalar_type(max(places or (0,))))
+        last = 0 if places is None else int(places.max(initial=0))
+        of_units = np.zeros(2 * len(kinds), dtype=np.min_scalar_type(last))
         of_units[1::2] = 0 if places is None else places
         of_units.flags.writeable = False
         values = _BesideAnother(self._values_beside_another, kinds)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Sequence, Sized
 from typing import Any, final
 
@@ -56,8 +55,8 @@ class RowsHandle:
         rows: Rows,
         derived: tuple[tuple[Attribute, Cases], ...],
         number: int,
-        units: tuple[int, ...] | None = None,
-        places: tuple[int, ...] | None = None,
+        units: NDArray[np.int64] | None = None,
+        places: NDArray[np.int64] | None = None,
     ) -> None:
         self.rows, self.derived, self.number, self.units, self.places = rows, derived, number, units, places
         self._block: Block | None = None
@@ -69,15 +68,14 @@ class RowsHandle:
         This value holds only the number of derived attributes, since their values follow from the rows.
         """
         key = (self.rows, len(self.derived)) if self.derived else self.rows
-        return key if self.units is None else (key, self.units, self.places)
+        if self.units is None or self.places is None:
+            return key
+        return key, self.units.tobytes(), self.places.tobytes()
 
     def only(self, chosen: NDArray[np.bool_]) -> RowsHandle:
         """Return a handle of the rows for which `chosen` is true."""
         kinds = np.frombuffer(self.rows, dtype=np.uint8)
-        units, places = (
-            None if own is None else tuple(itertools.compress(own, chosen.tolist()))
-            for own in (self.units, self.places)
-        )
+        units, places = (None if own is None else own[chosen] for own in (self.units, self.places))
         return RowsHandle(kinds[chosen].tobytes(), self.derived, 0, units, places)
 
     def block(self, universe: Universe) -> Block:
@@ -95,14 +93,15 @@ def with_units(rows: Rows, units: Sequence[Sized], derived: tuple[tuple[Attribut
     return RowsHandle(rows, derived, 0, *_units_and_places([len(unit) for unit in units]))
 
 
-def _units_and_places(sizes: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _units_and_places(sizes: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the number of each row's unit, and the row's place in it, for units of these sizes."""
-    numbers = tuple(number for number, size in enumerate(sizes) for _ in range(size))
-    return numbers, tuple(place for size in sizes for place in range(size))
+    each = np.asarray(sizes, dtype=np.int64)
+    numbers = np.repeat(np.arange(len(each)), each)
+    return numbers, np.arange(len(numbers)) - np.repeat(np.cumsum(each) - each, each)
 
 
 @functools.lru_cache(maxsize=16)
-def _of_equal_units(rows: int, together: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _of_equal_units(rows: int, together: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the units and places of so many rows in units of `together` rows. Many tables have as many rows."""
     return _units_and_places([len(unit) for unit in units_of(range(rows), together)])
 
@@ -153,9 +152,10 @@ class SmallTables(Engine):
 
     def sample_units(self, rows: RowsHandle, drawn: Callable[[int], NDArray[np.bool_]]) -> RowsHandle:
         """See `Engine`."""
-        present = dict.fromkeys(rows.units or ())
+        units = [] if rows.units is None else rows.units.tolist()
+        present = dict.fromkeys(units)
         kept = dict(zip(present, drawn(len(present)).tolist(), strict=True))
-        return rows.only(np.array([kept[unit] for unit in rows.units or ()], dtype=bool))
+        return rows.only(np.array([kept[unit] for unit in units], dtype=bool))
 
     def derive(self, rows: RowsHandle, attribute: Attribute, cases: Cases) -> RowsHandle:
         """See `Engine`."""
