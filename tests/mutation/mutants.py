@@ -1,12 +1,13 @@
-"""Which mutants of a module there are: one token changed, where a change could cost privacy.
+"""Which mutants of a module there are: one token changed or one part left out, where that could cost privacy.
 
 The operators are cosmic-ray's, less those that repeat one another (a sum is replaced by a difference, not by nine
-other things), and one of ours, since the mistakes of this field are often a `max` for a `sum`. Left out is what nobody
-would notice or everybody would: annotations, the texts of errors, imports, decorators, the `*` among parameters,
-`strict=True`, which only says that two sequences are as long as each other, fixed seeds, times to wait, the look of a
-picture, and the definitions that a target leaves out, with the reason why any other would do as well. So are two forms
-that mean the same when changed: the -1 of a `reshape`, for which numpy takes any negative number, and `<` for `<=`
-between a share and a float that is drawn uniformly, which is never the share to the last bit.
+other things), and those of `own_operators`, since the mistakes of this field are often a `max` for a `sum`, or a check
+that nobody has written. Left out is what nobody would notice or everybody would: annotations, the texts of errors,
+imports, decorators, the `*` among parameters, `strict=True`, which only says that two sequences are as long as each
+other, fixed seeds, times to wait, the look of a picture, and the definitions that a target leaves out, with the reason
+why any other would do as well. So are two forms that mean the same when changed: the -1 of a `reshape`, for which numpy
+takes any negative number, and `<` for `<=` between a share and a float that is drawn uniformly, which is never the
+share to the last bit.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import attrs
-import parso
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.boolean_replacer import AddNot
@@ -28,6 +28,7 @@ from cosmic_ray.operators.operator import Operator
 from cosmic_ray.operators.zero_iteration_for_loop import ZeroIterationForLoop
 from cosmic_ray.plugins import get_operator, operator_names
 from mutant_ids import MutantIds
+from own_operators import OWN, SAYS_LITTLE, OwnOperator
 
 CHOSEN = re.compile(
     r"core/("
@@ -39,48 +40,13 @@ CHOSEN = re.compile(
     r"|ReplaceBreakWithContinue|ReplaceContinueWithBreak|NumberReplacer|ZeroIterationForLoop)"
 )
 
-SWAPPED = {
-    "max": "min",
-    "min": "max",
-    "sum": "max",
-    "maximum": "minimum",
-    "minimum": "maximum",
-    "any": "all",
-    "all": "any",
-    "ceil": "floor",
-    "floor": "ceil",
-    "add_or_remove_one": "replace_one",
-    "replace_one": "add_or_remove_one",
-}
-
 ARITHMETIC = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**"}
 BITS = {"RShift": ">>", "LShift": "<<", "BitAnd": "&", "BitOr": "|", "BitXor": "^"}
 COMPARISONS = {"Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=", "Is": "is", "IsNot": "isnot"}
 SIGNS = ARITHMETIC | BITS | COMPARISONS | {"USub": "-", "Invert": "~", "Not": "not"}
 
 FREE = {"default_rng", "SeededRandomness", "Random", "sleep"}  # whatever fixed number these are given does as well
-SAYS_LITTLE = {"strict", "timeout"}
-LOOKS = {
-    *("figsize", "fontsize", "linewidth", "lw", "elinewidth", "markersize", "capsize", "rotation", "zorder", "alpha"),
-    *("bbox_to_anchor", "frameon", "labelsize", "pad"),
-}
-
 LEFT_OUT = {"raise_stmt", "import_from", "import_name", "decorator", "fstring", "assert_stmt"}
-
-
-class SwapName(Operator):
-    """Put the name of the opposite, or of a near relative, in the place of a name."""
-
-    def mutation_positions(self, node):
-        if isinstance(node, parso.python.tree.Name) and node.value in SWAPPED and not _is_keyword(node):
-            yield node.start_pos, node.end_pos
-
-    def mutate(self, node, index):
-        return parso.python.tree.Name(SWAPPED[node.value], node.start_pos, node.prefix)
-
-    @classmethod
-    def examples(cls):
-        return ()
 
 
 @attrs.frozen
@@ -137,7 +103,7 @@ class LeftOut:
 
 
 OPERATORS: dict[str, Operator] = {name: get_operator(name)() for name in operator_names() if CHOSEN.fullmatch(name)}
-OPERATORS["ours/SwapName"] = SwapName()
+OPERATORS |= {f"ours/{operator.__name__}": operator() for operator in OWN}
 
 
 def mutants(root: Path, module: str, left_out: Collection[LeftOut] = ()) -> Iterator[Mutant]:
@@ -157,8 +123,8 @@ def mutants(root: Path, module: str, left_out: Collection[LeftOut] = ()) -> Iter
 
 def _change(operator: Operator, node, index: int, place: tuple[int, int]) -> tuple[tuple[int, int], str]:
     """Return the place of the token that an operator changes, and the change, such as `1->2`."""
-    if isinstance(operator, SwapName):
-        return place, f"{node.value}->{SWAPPED[node.value]}"
+    if isinstance(operator, OwnOperator):
+        return operator.change(node, index)
     if isinstance(operator, NumberReplacer):
         return place, f"{node.value}->{ast.literal_eval(node.value) + OFFSETS[index]}"
     if isinstance(operator, KeywordReplacementOperator):
@@ -210,7 +176,7 @@ def _says_little(node, parent) -> bool:
     if parent.type == "parameters":
         return node.get_code().strip(" ,\n") == "*"
     if parent.type == "argument":
-        return parent.children[0].get_code().strip() in SAYS_LITTLE | LOOKS
+        return parent.children[0].get_code().strip() in SAYS_LITTLE
     return node.type == "number" and parent.type == "trailer" and _called(parent) in FREE
 
 
@@ -234,9 +200,3 @@ def _is_of_reshape(node, parent) -> bool:
     while around is not None and around.type in ("testlist_comp", "atom", "arglist"):
         around = around.parent
     return around is not None and around.type == "trailer" and _called(around) == "reshape"
-
-
-def _is_keyword(name) -> bool:
-    """Tell whether a name is that of an argument, a parameter or a function being defined."""
-    following = name.get_next_leaf()
-    return name.is_definition() or (following is not None and following.value == "=" and name.parent.type == "argument")

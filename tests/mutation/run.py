@@ -1,10 +1,11 @@
-"""Change the modules that privacy rests on by one token at a time, and see whether a test fails.
+"""Change the modules that privacy rests on in one place at a time, and see whether a test fails.
 
     pip install -e '.[test,mutation]'
     python tests/mutation/run.py                       # all of it: hours
     python tests/mutation/run.py accountant --most 60  # sixty mutants of one target, drawn by a seed
     python tests/mutation/run.py accountant --again    # those that lived once more, after tests were written
     python tests/mutation/run.py --most 8 --at-once    # a few of each target: an hour
+    python tests/mutation/run.py plan --operators 'ours/Drop*'  # checks, statements and arguments left out
     python tests/mutation/run.py dpframework/queries/sums.py --at-once  # of one module
 
 The folder `targets` says of each part which its modules and tests are, and what need not be noticed, with the reason.
@@ -35,6 +36,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("targets", nargs="*", help="names of targets, or modules (default: all)")
     parser.add_argument("--most", type=int, help="try at most so many mutants a target, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="for the draw")
+    parser.add_argument("--operators", default="*", help="a pattern of names of operators, such as 'ours/Drop*'")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--again", action="store_true", help="try those that lived once more")
     parser.add_argument("--at-once", action="store_true", help="do not see first which test runs which line")
@@ -116,7 +119,7 @@ def _try(
     target: Target, targets: list[Target], arguments: argparse.Namespace, pool: ProcessPoolExecutor
 ) -> list[dict[str, Any]]:
     """Try the mutants of a target, and return what was found with what the log has already."""
-    chosen = target.mutants()
+    chosen = [mutant for mutant in target.mutants() if fnmatch(mutant.operator, arguments.operators)]
     total = len(chosen)
     if arguments.most is not None and total > arguments.most:
         chosen = random.Random(arguments.seed).sample(chosen, arguments.most)
