@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
+from dpframework.facts.errors import QueryStopped
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
 from dpframework.tables.engine_base import _Blocks
 
@@ -200,11 +201,33 @@ class Drops(_Blocks):
         raise self.error(f"{SECRET} in {len(rows)} blocks")
 
 
-@pytest.mark.parametrize("error", [ValueError, dpf.InputError, type(SECRET, (Exception,), {})])
-def test_no_text_of_an_engine_that_cannot_drop_its_rows_is_shown(error: type[Exception]) -> None:
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        (ValueError, "ValueError"),
+        (dpf.InputError, "InputError"),
+        (type(SECRET, (Exception,), {}), "an error of its own"),
+    ],
+)
+def test_no_text_of_an_engine_that_cannot_drop_its_rows_is_shown(error: type[Exception], named: str) -> None:
     study = dpf.Study(SCHEMA, epsilon=1)
     study.add_plan("n", dpf.step("n", dpf.queries.Count(), DiscreteLaplace(1)))
-    with pytest.raises(dpf.InputError, match="engine 'drops' failed with") as failed:
+    with pytest.raises(dpf.InputError, match=f"engine 'drops' failed with {named};") as failed:
         study.run(FEW, engine=Drops(error))
     assert SECRET not in str(failed.value)
     assert failed.value.__context__ is None
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_a_query_that_its_database_ended_says_how(opened: Callable[..., Any], seed: int | None) -> None:
+    """A limit on its time is the owner's, so that nobody takes it for a bug of the query."""
+
+    class Ended(Drops):
+        def map(self, rows: Sequence[dpf.Block], function: Callable[[dpf.Block], Any]) -> list[Any]:
+            raise QueryStopped("it took too long", kind="query timed out")
+
+    table, _ = opened(dpf.step("n", dpf.queries.Count(), DiscreteLaplace(1)), FEW, seed=seed, engine=Ended(ValueError))
+    expected = "step 'n': the query 'count of rows' was not answered: it took too long"
+    with pytest.raises(QueryStopped, match=f"^{expected}$") as stopped:
+        table.release("n")
+    assert stopped.value.kind == "query timed out"

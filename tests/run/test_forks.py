@@ -147,6 +147,33 @@ def test_a_forked_child_makes_no_release(
         assert np.array_equal(again, found)
 
 
+class InAFork(dpf.Observer):
+    """Writes down each charge that it is told of. From the first on, it is another process that goes on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.monkeypatch, self.told = monkeypatch, list[str]()
+
+    def charged(self, charge: Any) -> None:
+        self.told.append(charge.path)
+        self.monkeypatch.setattr("dpframework.run.release_scope.this_process", lambda: (0, 1))
+
+
+def test_a_fork_amid_several_charges_records_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    observer = InAFork(monkeypatch)
+    with pytest.raises(dpf.ReleaseRefused, match="opened in another process"):
+        study_of(together).run(TABLE, observers=[observer])
+    assert observer.told == ["m/n1"]
+
+
+def test_a_fork_after_a_charge_draws_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it drew could stand in its memory, or be sent somewhere, before its output is refused."""
+    drawn, draw = list[Any](), DiscreteLaplace.release_many
+    monkeypatch.setattr(DiscreteLaplace, "release_many", lambda *given: drawn.append(given) or draw(*given))
+    with pytest.raises(dpf.ReleaseRefused, match="opened in another process"):
+        study_of().run(TABLE, observers=[InAFork(monkeypatch)])
+    assert drawn == []
+
+
 @pytest.mark.parametrize("kind", ["resumption", "charge", "redraw", "end"])
 def test_a_run_refuses_an_entry_of_its_own_that_it_did_not_write(tmp_path: Path, kind: str) -> None:
     ledger = dpf.Ledger.create(tmp_path / "l")

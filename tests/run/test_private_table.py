@@ -83,6 +83,19 @@ def test_what_is_repeated_once_is_released_once(opened: Callable[..., Any]) -> N
         table.release("n")
 
 
+def test_repeated_partitions_are_made_in_any_order(opened: Callable[..., Any]) -> None:
+    """A partition that is passed over for another may still be made, once for each repetition."""
+    by_order = dpf.parallel(counting(), by=SCHEMA["order"], name="orders")
+    by_ill = dpf.parallel(counting(), by=SCHEMA["ill"], name="illnesses")
+    table, run = opened(dpf.repeat(2, dpf.sequential(by_order, by_ill)), TABLE)
+    for attribute, counts in (("ill", [3, 4]), ("ill", [3, 4]), ("order", [3, 2, 1, 1]), ("order", [3, 2, 1, 1])):
+        assert [part.release("n") for part in table.partition(attribute)] == counts
+    for attribute in ("ill", "order"):
+        with pytest.raises(dpf.ReleaseRefused, match="a partition was made before"):
+            table.partition(attribute)
+    assert len(run.charges) == 12
+
+
 def test_blocks_show_no_rows() -> None:
     (block,) = dpf.InMemory().load(TABLE)
     assert repr(block) == "Block(3 attributes; rows are private)"
