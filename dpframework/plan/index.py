@@ -343,14 +343,10 @@ class _Builder:
         the sequentials that the node is below.
         """
         named = [{name_of(self._facts[k]["node"]): k for k in inside} for inside in self._sequentials]
-        opening = set(self._openers)
-        around: dict[
-            int, list[int]
-        ] = {}  # for each node, the sequentials above it; a sequential that opens a scope is not above itself
-        for number, inside in enumerate(self._sequentials):
+        around: dict[int, list[int]] = {}  # for each node, the sequentials above it; none is above itself
+        for number, (_, *inside) in enumerate(self._sequentials):
             for k in inside:
-                if k != inside[0] or k not in opening:
-                    around.setdefault(k, []).append(number)
+                around.setdefault(k, []).append(number)
         for user, facts in enumerate(self._facts):
             for use in facts["kind"].uses(facts["node"]):
                 name, outside = split_use(use)

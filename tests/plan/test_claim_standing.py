@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,43 @@ def test_a_query_that_declares_less_than_is_proved_is_not_proved(plan_of: Callab
     plan = plan_of(dpf.step("one", bold, dpf.mechanisms.DiscreteLaplace(1)), SCHEMA)
     assert bold.scored_formulas
     assert standing(plan, recorded(*bold.scored_formulas)) is Standing.DECLARED
+
+
+@pytest.mark.parametrize(
+    ("query", "norm"),
+    [
+        (MATCH, Norm.LINF),
+        (Histogram(SCHEMA["ill"]), Norm.L1),
+        (Marginals([SCHEMA["ill"], SCHEMA["old"]]), Norm.L1),
+        (Marginals([SCHEMA["ill"], SCHEMA["old"]]), Norm.SQUARED_L2),
+        (Marginals([SCHEMA["ill"], SCHEMA["old"]]), Norm.HISTOGRAMS),
+        (Supports([dpf.Equals("ill", "true"), dpf.Equals("old", "true")]), Norm.L1),
+        (Supports([dpf.Equals("ill", "true")]), Norm.LINF),
+    ],
+)
+def test_no_change_that_is_declared_may_be_below_a_claim(query: Any, norm: Norm) -> None:
+    """Of several supports or histograms, the claim is about one, and what is declared is about all."""
+    facts = query.facts()
+    declared, scored = facts.sensitivity(norm), facts.formulas[0]
+    added, replaced, rise = declared.add_or_remove_one, declared.change.replace_one, declared.rise
+    for share, covered in ((1, True), (Fraction("0.99"), False)):
+        fewer = Sensitivity(norm, added, share * replaced, rise=rise, fall=declared.fall, source="")
+        assert covers(facts, fewer, scored, 100, exact=False) is covered
+        fall = min(declared.fall, share * added)
+        fewer = Sensitivity(norm, share * added, replaced, rise=share * rise, fall=fall, source="")
+        assert covers(facts, fewer, scored, 100, exact=False) is covered
+
+
+def test_a_match_may_not_fall_further_than_is_declared_nor_rise() -> None:
+    facts = MATCH.facts()
+    declared = facts.sensitivity(Norm.LINF)
+    assert declared is not None
+    for changed in ({"rise": "0.49"}, {"fall": "0.49"}):
+        fewer = attrs.evolve(declared, **changed)
+        assert not covers(facts, fewer, facts.formulas[0], 100, exact=False)
+    only_replaced = Sensitivity(Norm.LINF, None, 1, source="")
+    assert covers(facts, only_replaced, facts.formulas[0], 100, exact=True)
+    assert not covers(facts, attrs.evolve(only_replaced, replace_one="0.99"), facts.formulas[0], 100, exact=True)
 
 
 @pytest.fixture(scope="module")

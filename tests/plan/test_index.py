@@ -131,10 +131,15 @@ def test_an_index_says_what_walking_says(plan_of: Callable[..., dpf.StudyPlan], 
         for position, child in enumerate(index.children(placed)):
             assert (child.parent, child.position) == (placed.number, position)
     first_scopes: dict[int, str] = {}
+    scopes_by_top: dict[int, list[Node]] = {}
     for path, own in walked_scopes(plan.root):
+        scopes_by_top.setdefault(id(own[0]), own)
         for n in own:
             first_scopes.setdefault(id(n), path)
     assert [placed.scope for placed in index.nodes] == [first_scopes[id(n)] for n in walked]
+    for placed in index.nodes:
+        opened = scopes_by_top.get(id(placed.node), [placed.node])
+        assert [id(one.node) for one in index.within(placed.node)] == [id(n) for n in opened]
 
 
 @given(node=nodes)

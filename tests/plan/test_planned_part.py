@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -13,6 +14,7 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
 from dpframework.mechanisms.base import Mechanism
 from dpframework.plan.planned_part import PlannedPart, PlannedStep
+from dpframework.redescriptions import MatchScores
 from dpframework.results.error_bounds import BoundKind, TableSize
 
 SCHEMA = dpf.Schema([dpf.Categorical("c", ["x", "y", "z"])])
@@ -54,6 +56,24 @@ def test_a_step_without_a_claim_has_no_bound_and_says_so() -> None:
     (bound,) = part(planned("n", DiscreteLaplace(1), claimed=False)).bounds_of_steps()
     assert (bound.amount, bound.note) == (None, "no valid claim")
     assert part(planned("n", DiscreteLaplace(1))).calibration("m") is None
+
+
+@pytest.mark.parametrize("relation", dpf.Relation)
+def test_the_error_of_a_choice_is_worth_rows_that_are_added(relation: dpf.Relation) -> None:
+    """Under replace-one, too: a row that is replaced may move this score twice as far as one that is added."""
+    schema = dpf.Schema([dpf.Boolean("ill", view="left"), dpf.Boolean("old", view="right")], rows=100)
+    step = dpf.step("best", MatchScores([schema["ill"]], [schema["old"]]), PermuteAndFlip(1))
+    one = PlannedStep("best", step, step.mechanism.calibrate(step.facts, relation))
+    (bound,) = PlannedPart("part", [one], relation, TableSize(100, 100), schema).bounds_of_steps()
+    assert (bound.amount, bound.kind) == (2 * within(one), BoundKind.CHOICE)  # a row adds a half
+
+
+def test_without_a_claim_for_rows_that_are_added_it_is_worth_rows_that_are_replaced() -> None:
+    facts = attrs.evolve(HISTOGRAM.facts(), sensitivities=[dpf.Sensitivity("linf", None, 2, source="a test")])
+    calibration = PermuteAndFlip(1).calibrate(facts, dpf.Relation.REPLACE_ONE)
+    assert calibration is not None
+    one = PlannedPart("part", [], dpf.Relation.REPLACE_ONE, TableSize(100, 100), SCHEMA)
+    assert one.bound_of("best", calibration).amount == calibration.preview.within / 2
 
 
 def test_what_a_miner_chooses_as_it_goes_has_no_bound_beforehand() -> None:
