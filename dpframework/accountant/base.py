@@ -191,7 +191,7 @@ class Accountant(abc.ABC, Generic[A]):
     def over_parts(self, parts: Sequence[A], plan: Plan) -> A:
         """Compose releases from parts of a table, for the plan's privacy unit."""
         rows = plan.unit.rows
-        return self.parallel(parts) if rows == 1 or not parts else self.spread(parts, rows)
+        return self.parallel(parts) if rows == 1 else self.spread(parts, rows)
 
     def amount_of(self, node: Node, plan: Plan) -> A:
         """Return an upper bound on the cost of all releases below a node."""

@@ -29,7 +29,7 @@ from dpframework.accountant.rdp import (
     order_of_largest_rho,
 )
 from dpframework.facts import ByRelation
-from dpframework.mechanisms import DiscreteLaplace, Gaussian
+from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection
 
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
@@ -412,6 +412,21 @@ def test_a_budget_without_a_delta_has_pure_totals_only(plan_of: Callable[..., dp
     assert charge.rdp == both(charge.order / 50)
     loss = with_delta.after(charge).loss()
     assert loss == dpf.PrivacyLoss(epsilon_at(charge.order, charge.order / 50, MILLIONTH), delta=MILLIONTH)
+
+
+def test_a_budget_without_a_delta_refuses_releases_that_have_one(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    keys = dpf.queries.Keys("town")
+    step = dpf.step("towns", keys, PartitionSelection("0.5", "0.001"))
+    plan = plan_of(step, dpf.Schema([dpf.Open("town")]), ADD, delta="0.001")
+    for delta in (0, Fraction("0.0009"), Fraction("0.001")):
+        budget = budget_of(1, delta)
+        charge = budget.plan_charge(plan)
+        assert (charge.pure.under(ADD), charge.delta.under(ADD)) == (Fraction("0.5"), Fraction("0.001"))
+        if delta == charge.delta.under(ADD):
+            assert budget.after(charge).loss() == dpf.PrivacyLoss("0.5", delta="0.001")
+        else:
+            with pytest.raises(dpf.PlanRefused, match=r"a delta of 0\.001 of their own, and 0\.\d* is left"):
+                budget.after(charge)
 
 
 def test_what_was_charged_without_a_claim_leaves_no_total() -> None:
