@@ -28,7 +28,7 @@ from dpframework.mechanisms import (
 )
 from dpframework.mechanisms.discrete_gaussian_sampler import discrete_gaussian, exact_exponent, exp_of_minus, exponents
 from dpframework.mechanisms.discrete_laplace_sampler import digits_of, discrete_laplace
-from dpframework.mechanisms.lattice_rounding import LatticePoints, round_to
+from dpframework.mechanisms.lattice_rounding import LARGEST_REAL, LatticePoints, round_to
 from dpframework.mechanisms.randomness import Noise, Samplers, SeededRandomness, SystemRandomness
 from dpframework.mechanisms.uniforms import exp_bounds
 
@@ -273,6 +273,13 @@ def test_a_choice_is_the_same_however_many_scores_are_looked_at_at_once(
         for given in (scores, LatticePoints(real, 0.25)):
             assert [CHOICES[noise](words(seed), given, 200.0) for seed in range(60)] == at_once
     assert len(set(at_once)) > 20
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_number_too_large_for_the_lattice_is_clamped_and_not_told() -> None:
+    """A warning would tell of the rows."""
+    assert round_to([1e300, -1e300, 0.5], 2.0**-100).tolist() == [LARGEST_REAL, -LARGEST_REAL, LARGEST_REAL]
+    assert round_to([1e300, -1e300, 0.5], 2.0**-50).tolist() == [LARGEST_REAL, -LARGEST_REAL, 2**49]
 
 
 @pytest.mark.parametrize(("number", "rounds"), [(100, 3), (64, 1), (65, 2), (7, 0), (1, 4)])

@@ -160,6 +160,9 @@ def test_noise_hides_the_number_of_rows_wherever_neighbours_may_differ_in_it() -
     for calibration in (in_parts, resized):
         assert density([1, 0, 0, 1, 0], calibration) > -math.inf
     assert (in_parts.losses.pure.add_or_remove_one, in_parts.losses.pure.replace_one) == (Fraction(1, 2), 1)
+    for calibration in (calibrated((2, 3), REPLACE), grouped):  # noise that adds up to 0 shows a row that is added
+        assert calibration.losses.pure.add_or_remove_one is None
+        assert calibration.losses.zcdp.add_or_remove_one is None
     # three rows of a unit at epsilon 1: a third of it for each row
     assert grouped.losses.pure.replace_one == resized.losses.pure.replace_one == 1
     one, three = np.array([1, -1, 0, 0, 0]), np.array([3, -3, 0, 0, 0])

@@ -395,3 +395,13 @@ def test_what_is_within_the_rounding_of_an_exponent_is_told_by_more_bits() -> No
         assert not Told([2**64 - 1] * 9).below_exp(
             exponent - off, k - 1
         )  # k less next to nothing is not below k (1 - off)
+
+
+def test_each_source_apart_draws_other_words_and_moves_none_of_the_first() -> None:
+    """As many as a query has keys are drawn from one, and later steps draw what they would have drawn."""
+    source, again = SeededRandomness(5), SeededRandomness(5)
+    drawn = [source.apart().words(4).tolist() for _ in range(3)]
+    assert len({tuple(words) for words in drawn}) == 3
+    assert [again.apart().words(4).tolist() for _ in range(3)] == drawn
+    assert source.words(4).tolist() == SeededRandomness(5).words(4).tolist()
+    assert source.words(4).tolist() not in drawn
