@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -87,3 +88,12 @@ def test_noise_that_is_wider_than_100000_rows_is_refused() -> None:
     assert threshold_of(widest) > 400_000
     with pytest.raises(dpf.InputError, match="wider than 100,000 rows; raise rho"):
         GaussianThreshold("4.9e-11", "1e-6").calibrate(one, dpf.Relation.ADD_OR_REMOVE_ONE)
+
+
+def test_a_delta_below_those_for_which_the_threshold_is_computed_is_refused() -> None:
+    one = of_answers(1, Norm.LINF, Norm.L1)
+    least = GaussianThreshold(1, "1e-30").calibrate(one, dpf.Relation.ADD_OR_REMOVE_ONE)
+    assert least is not None
+    assert 0 < least.losses.delta.add_or_remove_one <= Fraction("1e-30")  # type: ignore[operator]
+    with pytest.raises(dpf.InputError, match=r"^delta is 7e-31; keys need a delta of 1e-30 or more$"):
+        GaussianThreshold(1, "7e-31").calibrate(one, dpf.Relation.ADD_OR_REMOVE_ONE)

@@ -405,3 +405,9 @@ def test_each_source_apart_draws_other_words_and_moves_none_of_the_first() -> No
     assert [again.apart().words(4).tolist() for _ in range(3)] == drawn
     assert source.words(4).tolist() == SeededRandomness(5).words(4).tolist()
     assert source.words(4).tolist() not in drawn
+
+
+def test_samplers_are_named_and_a_misspelt_name_is_answered_with_those_there_are() -> None:
+    assert [Samplers.named(name).value for name in ("arrays", "opendp")] == ["arrays", "opendp"]
+    with pytest.raises(dpf.InputError, match=r"^no samplers are called 'opndp'; there are opendp and arrays$"):
+        Samplers.named("opndp")

@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.facts.json_reader import require_form
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node
-from dpframework.plan.node_kind_table import KINDS, NodeKind, kind_of
+from dpframework.plan.node_kind_table import KINDS, NodeKind, kind_of, read_node
 from dpframework.reports import dot, markdown_report, mermaid, tree
 from dpframework.reports.difference import difference
 from dpframework.reports.formats import ReportFormat
@@ -172,3 +172,9 @@ def test_a_new_kind_is_released(twice: Callable[[str], Node], opened: Callable[.
     table.release("one")
     table.release("two")
     assert run.spent is not None
+
+
+def test_a_form_of_an_unknown_kind_is_refused_by_its_name() -> None:
+    """A file's schema refuses it first; what is read without a schema is read by the same function."""
+    with pytest.raises(dpf.InputError, match=r"^a plan has no part of kind 'parallell'$"):
+        read_node({"kind": "parallell", "parts": []}, {})
