@@ -302,6 +302,13 @@ def test_a_cap_on_delta_is_counted(opened: Callable[..., Any], plan_of: Callable
 # --- what cannot be planned -------------------------------------------------------------------------------------------
 
 
+@attrs.frozen
+class Fixed(dpf.mechanisms.Mechanism):
+    """A mechanism whose loss nobody chooses."""
+
+    name = "fixed"
+
+
 @pytest.mark.parametrize(
     ("make", "why"),
     [
@@ -317,6 +324,7 @@ def test_a_cap_on_delta_is_counted(opened: Callable[..., Any], plan_of: Callable
         (lambda: dpf.spend("b", dpf.kind("n", COUNT, Laplace, size=2), epsilon=1), "laplace takes the parameters"),
         (lambda: dpf.kind("n", COUNT, Laplace(1)), "is not a class of mechanisms"),
         (lambda: dpf.kind("n", "count", Laplace), "is not a query"),
+        (lambda: dpf.spend("b", dpf.kind("n", COUNT, Fixed), epsilon=1), "'fixed' has no epsilon or rho that could be"),
         (lambda: dpf.kind("n", COUNT, Laplace, times=0), "times is 0; a whole number from 1 is needed"),
         (lambda: dpf.kind("n", COUNT, Laplace, least=2, most=1), "least is 2.0, above most, 1.0"),
     ],
