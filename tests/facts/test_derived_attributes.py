@@ -49,6 +49,17 @@ def test_declared_bounds_replace_those_that_follow() -> None:
     assert made("a + b", lower=0, upper=2, cuts=[1]) == Numeric("d", 0, 2, cuts=[1])  # clamped: none is missing
 
 
+def test_a_column_is_of_the_view_that_it_is_derived_from_unless_it_names_one() -> None:
+    left, right, neither = Boolean("a", view="left"), Boolean("b", view="right"), Boolean("c")
+
+    def view(value: str, *read: Attribute, **options: Any) -> str | None:
+        return make_column(DerivedColumn("d", value, **options), tuple((one.name, (one, None)) for one in read))[0].view
+
+    assert [view("not a", left), view("not b", right), view("not c", neither)] == ["left", "right", None]
+    assert [view("a and b", left, right), view("a and c", left, neither)] == [None, None]
+    assert [view("a and b", left, right, view="right"), view("not a", left, view="right")] == ["right", "right"]
+
+
 def test_listed_labels_keep_their_order_and_the_others_are_missing() -> None:
     column = DerivedColumn("d", "sex", values=["m", "n"], outside="missing")
     attribute, part = make_column(column, (("sex", (SEX, None)),))
