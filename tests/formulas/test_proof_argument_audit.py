@@ -208,6 +208,9 @@ SPOILS: dict[str, tuple[tuple[Shape, Claim], Callable[[Argument], Argument], str
     "a range of another score": (TRUE["kolmogorov-smirnov"], replaced("(+ c d)", "(+ c c)"), "no goal says"),
     "a range's lost sign": (TRUE["kolmogorov-smirnov"], without("(assert (< "), "never negative"),
     "half of an extreme": (TRUE["surplus"], lambda one: attrs.evolve(one, parts=one.parts[:1]), "does not rest on"),
+    "a replacement of cells": (TRUE["gini is replaced"], lambda one: attrs.evolve(
+        one, shape=JACCARD, parts=[attrs.evolve(part, shape=JACCARD) for part in one.parts]),
+                               "must rest on a rise and a fall"),
     "a fall taken for a rise": (TRUE["gini is replaced"], lambda one: attrs.evolve(one, parts=one.parts[:1] * 2),
                                 "must rest on a rise and a fall"),
     "several rows that are replaced": (TRUE["gini is replaced"], of_claim(Claim("replaced", 2 - 2 / rows, group=2)),
