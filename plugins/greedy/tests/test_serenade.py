@@ -184,6 +184,14 @@ def test_plan_costs_exactly_epsilon(kind: type[dpf.Miner], budget: Any) -> None:
         assert not plan.refusals()
 
 
+@pytest.mark.parametrize("kind", MINERS)
+def test_each_step_reads_the_attributes_of_both_views_and_no_other(kind: type[dpf.Miner]) -> None:
+    """So that an auditor sees that the attribute in no view is never looked at."""
+    schema = dpf.Schema([*SCHEMA.attributes, dpf.Boolean("in no view")])
+    plan = plan_of(kind(epsilon=1, min_support=4, pairs=3), schema)
+    assert {step.facts.attributes for step in plan.steps()} == {tuple(one.name for one in SCHEMA)}
+
+
 def test_published_distributions() -> None:
     shares = {name: BudgetShares.of(name) for name in ("d1", "d2", "d3", "d4", "d5")}
     assert shares["d1"] == BudgetShares(Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
