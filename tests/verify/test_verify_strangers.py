@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from verify.bug_version import Version
 from verify.test_verify_beginners import failures
 
 import dpframework as dpf
@@ -61,7 +62,7 @@ class Peak(Query):
     name = "peak"
     integer = False
     answer_length = 1
-    right: bool = True
+    right: Any = True
 
     @property
     def sensitivities(self):
@@ -77,7 +78,7 @@ class Sentinel(Query):
 
     name = "sentinel"
     answer_length = 1
-    right: bool = True
+    right: Any = True
 
     @property
     def sensitivities(self):
@@ -94,7 +95,7 @@ class Corner(Query):
     name = "corner"
     integer = False
     answer_length = 1
-    right: bool = True
+    right: Any = True
     columns: int = 8
 
     @property
@@ -113,7 +114,7 @@ class Capped(Query):
     name = "capped"
     integer = False
     answer_length = 1
-    right: bool = True
+    right: Any = True
 
     @property
     def sensitivities(self):
@@ -144,7 +145,7 @@ class Repeated(Query):
 
     name = "repeated"
     k: int
-    right: bool = True
+    right: Any = True
 
     @property
     def answer_length(self):
@@ -164,7 +165,7 @@ class Repeats(dpf.Miner):
 
     name = "repeats"
     k: int
-    right: bool
+    right: Any
 
     def plan(self, schema):
         return dpf.step("rows", Repeated(self.k, self.right), DiscreteLaplace(1))
@@ -180,7 +181,7 @@ class Weighted(Query):
     name = "weighted"
     answer_length = 3
     weights: tuple[int, ...]
-    right: bool = True
+    right: Any = True
 
     @property
     def sensitivities(self):
@@ -199,7 +200,7 @@ class Weighs(dpf.Miner):
 
     name = "weighs"
     weights: tuple[int, ...]
-    right: bool
+    right: Any
 
     def plan(self, schema):
         return dpf.step("towns", Weighted(self.weights, self.right), DiscreteLaplace(1))
@@ -216,7 +217,7 @@ class Total(Query):
     integer = False
     answer_length = 1
     attribute: dpf.Numeric
-    right: bool = True
+    right: Any = True
 
     @property
     def attributes(self):
@@ -236,7 +237,7 @@ class Totals(dpf.Miner):
     """Add up ages."""
 
     name = "totals"
-    right: bool
+    right: Any
 
     def plan(self, schema):
         return dpf.step("ages", Total(schema["age"], self.right), Laplace(1))
@@ -251,7 +252,7 @@ class OfUnits(Query):
 
     name = "of-units"
     answer_length = 1
-    right: bool = True
+    right: Any = True
 
     @property
     def sensitivities(self):
@@ -271,7 +272,7 @@ class TwoHistograms(Query):
 
     name = "two-histograms"
     of: tuple[dpf.Attribute, ...]
-    right: bool = True
+    right: Any = True
 
     @property
     def histograms(self):
@@ -296,7 +297,7 @@ class AsksHistograms(dpf.Miner):
     """Release two histograms together."""
 
     name = "asks-histograms"
-    right: bool
+    right: Any
 
     def plan(self, schema):
         return dpf.step("both", TwoHistograms((schema["town"], schema["ill"]), self.right), KNorm(1))
@@ -311,7 +312,7 @@ class ByKey(Query):
 
     name = "by-key"
     answer_length = 2
-    right: bool = True
+    right: Any = True
 
     @property
     def sensitivities(self):
@@ -352,7 +353,7 @@ class Limits(dpf.Miner):
     """Limit noisy counts to a public number, or to one that the exact counts decide."""
 
     name = "limits"
-    right: bool
+    right: Any
 
     def plan(self, schema):
         return dpf.step("towns", Histogram(schema["town"]) if self.right else Tells(), DiscreteLaplace(1))
@@ -367,7 +368,7 @@ class Opposed(dpf.Miner):
     """Does something else where one count is far above 0 and another one far below, which exact counts decide."""
 
     name = "opposed"
-    right: bool
+    right: Any
 
     def plan(self, schema):
         return dpf.step("towns", Histogram(schema["town"]) if self.right else Tells(), DiscreteLaplace(1))
@@ -446,7 +447,7 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], dpf.Schema, str]] = {
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_bug_where_nobody_looked_is_named(bug, record_property):
     make, schema, named = PLANTED[bug]
-    found = list(failures(make(False), ADD, schema))
+    found = list(failures(make(Version(False)), ADD, schema))
     record_property("planted bug", (bug, bool(found)))
     assert any(named in what for what in found), found
 
@@ -455,7 +456,7 @@ def test_a_bug_where_nobody_looked_is_named(bug, record_property):
 @pytest.mark.parametrize("bug", PLANTED)
 def test_the_honest_twin_passes_the_suite(bug, relation, record_property):
     make, schema, _ = PLANTED[bug]
-    found = list(failures(make(True), relation, schema, least=0.0))
+    found = list(failures(make(Version(True)), relation, schema, least=0.0))
     record_property("correct version", (bug, not found))
     assert found == []
 
@@ -490,7 +491,7 @@ def test_audits_have_the_rows_that_change_a_plugins_query_most():
 
 def test_numbers_of_the_code_are_values_of_numeric_attributes():
     assert {6.3, 0.1, 4.0} <= {*constants_of([Peak()])}
-    universe = Universe(PEOPLE, numbers=[6.3, 9, -1, 4])
+    universe = Universe(PEOPLE, numbers={"age": [6.3, 9, -1, 4]})
     usual = Universe(PEOPLE)
     assert universe.kinds == usual.kinds + 3  # with each town; 9 and -1 are out of bounds, and 4 is a cut
     shown = [universe.describe(bytes((kind,)))[0] for kind in range(universe.kinds)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,15 @@ def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_row
     if histograms:
         found |= _of_histograms(change, histograms, same_rows)
     return found
+
+
+def change_or_failure(before: Any, answer: Callable[[], Any], norm: str = "l1") -> float:
+    """Return the change from one answer to another in a norm of `measure`; infinite if the other one fails."""
+    try:
+        change = measure(before, answer())[norm]
+    except Exception:  # a search reports the failure when it meets such a row
+        return math.inf
+    return math.inf if math.isnan(change) else change
 
 
 def coordinates_of(query: Query, answer: Any) -> Any:

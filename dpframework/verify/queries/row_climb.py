@@ -8,21 +8,20 @@ rows one attribute at a time, as long as the change of the answer grows, and it 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.logical_descriptions import Cases
-from dpframework.facts.open_attribute import Open
-from dpframework.facts.schema import Schema
 from dpframework.queries import Query
 from dpframework.queries.exact_answers import answer_of
 from dpframework.verify.plugin_code import constants_of
-from dpframework.verify.queries.answer_changes import FALL, RISE, coordinates_of, measure
+from dpframework.verify.queries.answer_changes import FALL, RISE, change_or_failure, coordinates_of
+from dpframework.verify.queries.telling_numbers import Answer, telling_numbers
 from dpframework.verify.tables.neighbours import MOST_KINDS, Rows, Universe
 from dpframework.verify.tables.small_table_handles import SmallTables
 
@@ -30,13 +29,6 @@ ROUNDS = 8  # the most rounds of one climb
 DIRECTIONS = ("l1", "l1" + RISE, "l1" + FALL)  # what each climb makes as large as it can (see `measure`)
 KEPT = 120  # about how many variants of the climbed rows the search uses
 BETTER = 1 + 1e-9  # a round must enlarge the change by this factor, or else the climb ends
-
-SCANNED = 3  # for how many numeric attributes numbers are looked for
-SCANS = 3  # how often such a search is repeated, each time between two numbers of the search before
-POINTS = 33  # how many numbers are tried first
-FIRST = 4  # how many numbers of the code are tried before those
-
-Answer = Callable[[Universe, Rows], Any]
 
 
 def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: int) -> Universe | None:
@@ -54,8 +46,8 @@ def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: i
         The least number of rows that two neighbours share.
     """
     constants = constants_of([query])
-    numbers = [*constants[:FIRST], *_telling_numbers(query, universe.schema, answer, least), *constants[FIRST:]]
-    wider = Universe(universe.schema, numbers=numbers)
+    telling = telling_numbers(query, universe, answer, least, constants)
+    wider = Universe(universe.schema, numbers={name: [*own, *constants] for name, own in telling.items()})
     if wider.sizes is None or universe.sizes is None or wider.places is None:
         return None
     if not wider.sampled:
@@ -67,53 +59,12 @@ def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: i
     return wider.among(np.unique(np.concatenate([wider.places[:, :1], climbed, *variants], axis=1), axis=1))
 
 
-def _telling_numbers(query: Query, schema: Schema, answer: Answer, least: int) -> list[float]:
-    """Return the number of each numeric attribute at which a row changes an answer most, if it reads raw numbers.
-
-    The first numbers that are tried lie at equal distances and in the middles of bins, and the later ones between the
-    best and those beside it. So a peak is found that is neither at a cut nor at a number of the code.
-    """
-    columns = [own for own in schema.columns if not query.attributes or own.name in query.attributes]
-    found = []
-    for numeric in [own for own in columns if isinstance(own, Numeric)][:SCANNED]:
-        middles = [(one + other) / 2 for one, other in itertools.pairwise(numeric.edges)][:POINTS]
-        points = np.unique([*np.linspace(numeric.lower, numeric.upper, POINTS), *middles])
-        try:
-            for _ in range(SCANS):
-                changes = _changes_at(schema, numeric, points, answer, least)
-                if len(np.unique(changes)) < len(numeric.edges):
-                    break  # no more changes than bins, as of a query that reads codes alone
-                best = int(np.argmax(changes))
-                found.append(float(points[best]))
-                beside = points[max(best - 1, 0)], points[min(best + 1, len(points) - 1)]
-                points = np.unique(np.append(np.linspace(*beside, POINTS // 2), points[best]))
-        except Exception:  # the query fails on some row, which a search reports when it meets that row
-            continue
-        found[-SCANS:] = found[-1:]
-    return found
-
-
-def _changes_at(
-    schema: Schema, numeric: Numeric, points: NDArray[np.float64], answer: Answer, least: int
-) -> NDArray[np.float64]:
-    """Return how far a row changes an answer, for each of some numbers in it, its other cells being the first ones."""
-    first = {own.name: _first_value(own) for own in schema.columns}
-    universe = Universe(schema, rows=[first | {numeric.name: float(point)} for point in points])
-    before = answer(universe, bytes(least))
-    return np.array([measure(before, answer(universe, bytes(least) + bytes((k,))))["l1"] for k in range(len(points))])
-
-
-def _first_value(attribute: Attribute) -> Any:
-    if isinstance(attribute, Numeric):
-        return attribute.lower
-    return None if isinstance(attribute, Open) else attribute.labels[0]
-
-
 def climb_rows(universe: Universe, answer: Answer, least: int) -> NDArray[np.int64] | None:
     """Return three rows: one that changes an answer most, one that raises it most and one that lowers it most.
 
     The result has shape (attributes, 3). It holds the position of each value among the values of its attribute (see
-    `Universe.places`). It is None if the query fails on some row.
+    `Universe.places`). A row on which the query fails counts as one that changes the answer most. The result is None if
+    the query fails on the fewest rows, too.
     """
     assert universe.places is not None
     assert universe.sizes is not None
@@ -123,9 +74,8 @@ def climb_rows(universe: Universe, answer: Answer, least: int) -> NDArray[np.int
         """Return how far adding each row changes the answer in a direction, on a table of the fewest rows allowed."""
         among = universe.among(np.concatenate([base, rows], axis=1))
         before = answer(among, shared)
-        return np.array(
-            [measure(before, answer(among, shared + bytes((k,))))[direction] for k in range(1, among.kinds)]
-        )
+        rows_of = (functools.partial(answer, among, shared + bytes((k,))) for k in range(1, among.kinds))
+        return np.array([change_or_failure(before, one, direction) for one in rows_of])
 
     def best_of(rows: NDArray[np.int64], direction: str) -> tuple[float, NDArray[np.int64]]:
         changes = changes_of(rows, direction)
@@ -150,7 +100,7 @@ def climb_rows(universe: Universe, answer: Answer, least: int) -> NDArray[np.int
         # The climb towards any change may end where the answer rises, although it falls further elsewhere, or the
         # reverse.
         _, climbed[0] = best_of(np.stack(climbed, axis=1), DIRECTIONS[0])
-    except Exception:  # the query fails on some row, which a search reports when it meets that row
+    except Exception:  # the query fails on the fewest rows, which a search reports
         return None
     return np.stack(climbed, axis=1)
 

@@ -10,6 +10,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -32,7 +33,8 @@ from dpframework.tables.reading import table_from_columns
 Rows: TypeAlias = bytes
 Change: TypeAlias = tuple[Rows, Rows]  # the rows in only the first of two neighbours, and those in only the second
 MOST_KINDS = 255  # the kind of a row is one byte
-MOST_NUMBERS = 6  # how many given numbers a numeric attribute takes, at most
+MOST_NUMBERS = 7  # how many given numbers a numeric attribute takes, at most
+NO_NUMBERS: Mapping[str, Sequence[float]] = MappingProxyType({})
 # The most units with unequal rows that are tried. With more, units of equal rows would be tried too seldom, and these
 # mostly show the largest loss.
 MOST_MIXED = 40
@@ -56,7 +58,7 @@ class Universe:
     rows
         Kinds of rows that are used in place of those of the schema, each with one value for each column.
     numbers
-        Further numbers that numeric attributes take if these lie within their bounds.
+        Further numbers that numeric attributes take, by the attributes' names, if these lie within their bounds.
 
     Attributes
     ----------
@@ -70,15 +72,22 @@ class Universe:
     places
         Which of these values each kind of row has, as numbers from 0, shape (attributes, kinds). None if `rows` are
         given.
+    values_read
+        The numeric attributes whose raw values were read from some block of this universe.
     """
 
     sizes: NDArray[np.int64] | None = None
     places: NDArray[np.int64] | None = None
 
     def __init__(
-        self, schema: Schema, *, rows: Sequence[Mapping[str, Any]] = (), numbers: Sequence[float] = ()
+        self,
+        schema: Schema,
+        *,
+        rows: Sequence[Mapping[str, Any]] = (),
+        numbers: Mapping[str, Sequence[float]] = NO_NUMBERS,
     ) -> None:
         self.schema = schema
+        self.values_read: set[str] = set()
         self._books = {attribute.name: KeyBook(KEYS) for attribute in schema if isinstance(attribute, Open)}
         if rows:
             columns = {name: [row[name] for row in rows] for name in schema.column_names}
@@ -89,7 +98,7 @@ class Universe:
                 self.codes[schema.index(name)], self._books[name] = column.codes, column.book
             return
         rng = np.random.default_rng(0)
-        self._points = [_points(attribute, rng, numbers) for attribute in schema.columns]
+        self._points = [_points(attribute, rng, numbers.get(attribute.name, ())) for attribute in schema.columns]
         self.sizes = np.array([len(codes) for codes, _ in self._points])
         if not self.sampled:
             self._take(np.array(list(itertools.product(*map(range, self.sizes)))).T)
@@ -105,9 +114,28 @@ class Universe:
     def among(self, places: NDArray[np.int64]) -> Universe:
         """Return a universe of other kinds of rows, whose `places` are given."""
         other: Universe = object.__new__(Universe)
-        other.schema, other.sizes = self.schema, self.sizes
+        other.schema, other.sizes, other.values_read = self.schema, self.sizes, set()
         other._books, other._points = self._books, self._points
         other._take(places[:, :MOST_KINDS])
+        return other
+
+    def with_numbers(self, name: str, numbers: Sequence[float] | NDArray[np.float64]) -> Universe:
+        """Return a universe with one kind of row for each number of a numeric attribute, its other cells being first.
+
+        The universe must be one of a schema, and not of given rows.
+        """
+        other: Universe = object.__new__(Universe)
+        other.schema, other._books, other.values_read = self.schema, self._books, set()
+        values = np.array(numbers, dtype=np.float64)
+        number = self.schema.column_names.index(name)
+        numeric = self.schema.columns[number]
+        assert isinstance(numeric, Numeric)
+        codes = np.searchsorted(numeric.interior_cuts, values, side="right")
+        other._points = [*self._points[:number], (codes, values), *self._points[number + 1 :]]
+        other.sizes = np.array([len(own) for own, _ in other._points])
+        places = np.zeros((len(other._points), len(values)), dtype=np.int64)
+        places[number] = np.arange(len(values))
+        other._take(places)
         return other
 
     def _take(self, places: NDArray[np.int64]) -> None:
@@ -163,7 +191,7 @@ class Universe:
         of_units = np.zeros(2 * len(kinds), dtype=np.min_scalar_type(last))
         of_units[1::2] = 0 if places is None else places
         of_units.flags.writeable = False
-        values = _BesideAnother(self._values_beside_another, kinds)
+        values = _BesideAnother(self._values_beside_another, kinds, self.values_read)
         return Block(self.schema, columns, values, index, unit_places=of_units, key_columns=keys)
 
     @functools.cached_property
@@ -227,10 +255,11 @@ def _extreme(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 class _BesideAnother(Mapping[str, NDArray[np.float64]]):
     """Columns of raw values, each made when it is read, since most queries read few of them."""
 
-    def __init__(self, columns: Mapping[str, NDArray[np.float64]], kinds: NDArray[np.integer]) -> None:
-        self._columns, self._kinds = columns, kinds
+    def __init__(self, columns: Mapping[str, NDArray[np.float64]], kinds: NDArray[np.integer], read: set[str]) -> None:
+        self._columns, self._kinds, self._read = columns, kinds, read
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
+        self._read.add(name)
         both = self._columns[name].take(self._kinds, axis=0).ravel()
         both.flags.writeable = False
         return both

@@ -1,0 +1,167 @@
+"""Numbers at which a row changes a query's answer most, or at which the query fails.
+
+A query that reads raw numbers may be wrong at a few of them only: at an edge of its own bins, which is no cut of the
+schema, at a peak of a weight, or on the one day in four years that its calendar lacks.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Numeric
+from dpframework.queries import Query
+from dpframework.verify.queries.answer_changes import change_or_failure
+from dpframework.verify.tables.neighbours import MOST_KINDS, Rows, Universe
+
+SCANNED = 3  # for how many numeric attributes numbers are looked for
+SCANS = 3  # how often such a search is repeated, each time between two numbers of the search before
+POINTS = 33  # how many numbers are tried first
+EDGES = 250  # how many numbers that may be edges of a query's own bins are tried
+MOST_BINS = 200  # how many such bins a query may have
+WHOLE = 4_000  # the most whole numbers that are tried
+FEWEST = 16  # the fewest whole numbers that a table must have room for
+ROUNDING = 1e-9  # how much larger than that of its rows a change may be, relative and absolute, since it is rounded
+
+Answer: TypeAlias = Callable[[Universe, Rows], Any]
+
+
+def telling_numbers(
+    query: Query, universe: Universe, answer: Answer, least: int, constants: Sequence[float]
+) -> dict[str, list[float]]:
+    """Return a few numbers of each numeric attribute at which a row changes an answer most, or the query fails.
+
+    The first numbers that are tried lie at equal distances and in the middles of bins, and the later ones between the
+    best and those beside it. So a peak is found that is neither at a cut nor at a number of the code. If a query reads
+    an attribute's raw values, the edges of bins that numbers of its code may stand for are tried, too, and all whole
+    numbers within the bounds.
+
+    Parameters
+    ----------
+    query
+        The query.
+    universe
+        Kinds of rows of the query's schema.
+    answer
+        A function of a universe and a table of its rows, which returns the coordinates of the query's answer.
+    least
+        The least number of rows that two neighbours share.
+    constants
+        The numbers of the query's code.
+    """
+    found: dict[str, list[float]] = {own.name: [] for own in universe.schema.columns if isinstance(own, Numeric)}
+    read = [name for name in found if not query.attributes or name in query.attributes]
+    for name in read[:SCANNED]:
+        numeric = universe.schema.columns[universe.schema.column_names.index(name)]
+        assert isinstance(numeric, Numeric)
+        scan = _Scan(numeric, universe, answer, least)
+        try:
+            numbers = scan.peaks()
+            if scan.reads_values:
+                numbers += [*scan.best_edges(constants), *scan.odd_whole_numbers()]
+        except Exception:  # the query fails on the fewest rows, too, which the search reports
+            continue
+        found[name] = list(dict.fromkeys(numbers))
+    return found
+
+
+@final
+class _Scan:
+    """Tables whose rows differ in one numeric attribute, and the changes of an answer by one such row."""
+
+    def __init__(self, numeric: Numeric, universe: Universe, answer: Answer, least: int) -> None:
+        self._numeric, self._universe, self._answer, self._least = numeric, universe, answer, least
+        self.reads_values = False
+        self._largest = 0.0  # the largest finite change by one row so far
+
+    def peaks(self) -> list[float]:
+        """Return the number at which a row changes the answer most, found in several scans; none if only bins matter.
+
+        The first scan is that of numbers at equal distances and of the middles of bins. Each later scan is between the
+        numbers beside the best one.
+        """
+        numeric, best = self._numeric, list[float]()
+        middles = [(one + other) / 2 for one, other in itertools.pairwise(numeric.edges)][:POINTS]
+        points = np.unique([*np.linspace(numeric.lower, numeric.upper, POINTS), *middles])
+        for _ in range(SCANS):
+            changes = self._changes(points)
+            if len(np.unique(changes)) < len(numeric.edges) and np.isfinite(changes).all():
+                break  # no more changes than bins, as of a query that reads codes alone
+            k = int(np.argmax(changes))
+            best = [float(points[k])]
+            if not math.isfinite(changes[k]):
+                break
+            beside = points[max(k - 1, 0)], points[min(k + 1, len(points) - 1)]
+            points = np.unique(np.append(np.linspace(*beside, POINTS // 2), points[k]))
+        return best
+
+    def best_edges(self, constants: Sequence[float]) -> list[float]:
+        """Return that edge of bins which the code's numbers may stand for at which a row changes the answer most.
+
+        A number may be an edge itself, the width of bins, or how many bins there are. None is returned if no edge
+        changes the answer more than the numbers that were scanned.
+        """
+        lower, upper = self._numeric.lower, self._numeric.upper
+        edges = [number for number in constants if lower <= number <= upper]
+        for number in constants:
+            if 2 * number <= upper - lower <= MOST_BINS * number:
+                first = math.ceil(lower / number) * number
+                edges += [*np.arange(lower, upper, number), *np.arange(first, upper, number)]
+            if 2 <= number <= MOST_BINS and number == int(number):
+                edges += [*np.linspace(lower, upper, int(number)), *np.linspace(lower, upper, int(number) + 1)]
+        points = np.array(list(dict.fromkeys(map(float, edges)))[:EDGES])
+        before = self._largest
+        changes = self._changes(points)
+        return [float(points[np.argmax(changes)])] if len(points) and changes.max() > before else []
+
+    def odd_whole_numbers(self) -> list[float]:
+        """Return a whole number at which the query fails, or at which a row changes the answer more than elsewhere.
+
+        Many rows are added at once. They may change the answer by no more than their number times the largest change
+        by one of them. If they do, or the query fails, one of their halves does so, too, for a query that adds up.
+        """
+        first, last = math.ceil(self._numeric.lower), math.floor(self._numeric.upper)
+        room = MOST_KINDS
+        if self._universe.schema.row_bound is not None:
+            room = min(room, self._universe.schema.row_bound - self._least)
+        if last - first >= WHOLE or room < FEWEST:
+            return []
+        for start in range(first, last + 1, room):
+            numbers = np.arange(start, min(start + room, last + 1), dtype=np.float64)
+            if not self._is_odd(numbers):
+                continue
+            while len(numbers) > 1:
+                halves = np.array_split(numbers, 2)
+                odd = next((half for half in halves if self._is_odd(half)), None)
+                if odd is None:
+                    break
+                numbers = odd
+            else:
+                return [float(numbers[0])]
+        return []
+
+    def _is_odd(self, numbers: NDArray[np.float64]) -> bool:
+        """Tell whether rows with some numbers make the query fail, or change its answer too much for so many rows."""
+        among = self._universe.with_numbers(self._numeric.name, numbers)
+        before = self._answer(among, bytes(self._least))
+        change = change_or_failure(before, lambda: self._answer(among, bytes(self._least) + bytes(range(len(numbers)))))
+        return not change <= len(numbers) * self._largest * (1 + ROUNDING) + ROUNDING
+
+    def _changes(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how far a row with each of some numbers changes the answer; infinite where the query fails."""
+        changes = list[float]()
+        for start in range(0, len(points), MOST_KINDS):
+            among = self._universe.with_numbers(self._numeric.name, points[start : start + MOST_KINDS])
+            before = self._answer(among, bytes(self._least))
+            for k in range(among.kinds):
+                asked = functools.partial(self._answer, among, bytes(self._least) + bytes((k,)))
+                changes.append(change_or_failure(before, asked))
+            self.reads_values |= self._numeric.name in among.values_read
+        self._largest = max([self._largest, *(change for change in changes if math.isfinite(change))])
+        return np.array(changes)
