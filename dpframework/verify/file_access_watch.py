@@ -12,19 +12,23 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT
 CODE = (".py", ".pyc", ".nbi", ".nbc")  # files of compiled code do not count, since Python and numba write them
 STARTED = time.time()
 
+#: Folders with what was installed and with what the system knows, such as time zones, and no data of a study.
+INSTALLED = (sys.prefix, sys.base_prefix, "/usr", "/etc", "/proc", "/sys", "/dev")
+
 _watched: list[set[str]] = []
+_opened: list[set[str]] = []
 _hooked: list[bool] = []
 
 
 def _hook(event: str, given: tuple[Any, ...]) -> None:
-    if not _watched or event not in ("open", "sqlite3.connect"):
+    if not (_watched or _opened) or event not in ("open", "sqlite3.connect"):
         return
     path, *rest = given
     if not isinstance(path, str | bytes | os.PathLike):
@@ -33,7 +37,9 @@ def _hook(event: str, given: tuple[Any, ...]) -> None:
     flags = rest[1] if len(rest) > 1 and isinstance(rest[1], int) else WRITES
     if name == os.devnull or name.startswith("/proc/") or name.endswith(CODE):
         return
-    if flags & WRITES or _is_new(name):
+    if _opened:
+        _opened[-1].add(os.path.realpath(name))
+    if _watched and (flags & WRITES or _is_new(name)):
         _watched[-1].add(name)
 
 
@@ -54,10 +60,7 @@ def watch_files() -> Iterator[set[str]]:
     that no longer exist are removed from the set, as temporary files are. So are folders: numba opens a folder as a
     file without a name, to find out whether it can keep code there.
     """
-    if not _hooked:
-        # An audit hook cannot be removed. It does nothing while nobody watches.
-        sys.addaudithook(_hook)
-        _hooked.append(True)
+    _hook_once()
     files: set[str] = set()
     _watched.append(files)
     try:
@@ -65,3 +68,35 @@ def watch_files() -> Iterator[set[str]]:
     finally:
         _watched.pop()  # the innermost one; `remove` would take another set with the same files
         files.intersection_update([name for name in files if os.path.exists(name) and not os.path.isdir(name)])
+
+
+@contextlib.contextmanager
+def watch_data_files(packages: Iterable[str]) -> Iterator[set[str]]:
+    """Yield a set that collects the names of opened files which may hold data.
+
+    Files of these packages do not count, nor files that were installed, nor those in hidden folders, which hold caches
+    and settings.
+    """
+    _hook_once()
+    files: set[str] = set()
+    folders = [os.path.realpath(folder) for name in packages for folder in _folders_of(name)]
+    folders += [os.path.realpath(folder) for folder in INSTALLED]
+    _opened.append(files)
+    try:
+        yield files
+    finally:
+        _opened.pop()
+        known = tuple(folder + os.sep for folder in folders)
+        files.intersection_update([name for name in files if not name.startswith(known) and os.sep + "." not in name])
+
+
+def _folders_of(package: str) -> list[str]:
+    """Return the folders of a package; none of a module that is a file, since data may lie beside it."""
+    return list(getattr(sys.modules.get(package), "__path__", ()))
+
+
+def _hook_once() -> None:
+    """Begin to listen to what Python opens. An audit hook cannot be removed; it does nothing while nobody watches."""
+    if not _hooked:
+        sys.addaudithook(_hook)
+        _hooked.append(True)

@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from verify.bug_version import Version
 from verify.test_verify_beginners import failures
 from verify.test_verify_outsiders import Adds, Makes, OfUnit, asks
 from verify.test_verify_settings import OneByOne
@@ -42,7 +43,7 @@ FEW_ROWS = attrs.evolve(PEOPLE, max_rows=100)
 class CapsAges(Makes):
     """Add up ages from 0 up to a fraction, whose bound is that of 1."""
 
-    right: bool
+    right: Any
     cap: Fraction = attrs.field(default=Fraction(1), converter=positive)
 
     def query(self, schema):
@@ -53,7 +54,7 @@ class CapsAges(Makes):
 class WeighsTowns(Makes):
     """Add up the weights of towns, of which none is above 1, and one may be below -1."""
 
-    right: bool
+    right: Any
     weights: Mapping[str, float] = attrs.field(factory=lambda: {"A": 1.0, "B": 0.5})
 
     def query(self, schema):
@@ -66,7 +67,7 @@ class WeighsTowns(Makes):
 class CapsIfTold(Makes):
     """Add up ages, up to a cap if one is given, below which an age may lie far."""
 
-    right: bool
+    right: Any
     cap: float | None = None
 
     def query(self, schema):
@@ -100,7 +101,7 @@ class Weighted(Query):
 class WeighsInOrder(Makes):
     """Count two towns with weights of at most 1, of which one may be below -1."""
 
-    right: bool
+    right: Any
     weights: tuple[float, ...] = (1.0, 0.5)
 
     def query(self, schema):
@@ -113,7 +114,7 @@ class WeighsInOrder(Makes):
 class Packs(Makes):
     """Add up codes that leave room for 16 towns below a flag."""
 
-    right: bool
+    right: Any
 
     def query(self, schema):
         town = schema["town"]
@@ -145,7 +146,7 @@ class SignedCodes(Query):
 class CountsBySigned(Makes):
     """Count towns by their codes."""
 
-    right: bool
+    right: Any
 
     def query(self, schema):
         return SignedCodes(schema["town"].size, np.int64 if self.right else np.int8)
@@ -175,7 +176,7 @@ class LogOfRows(Query):
 class Logs(Makes):
     """Release the sum of n log n, with the bound for as many rows as the example may have."""
 
-    right: bool
+    right: Any
 
     def query(self, schema):
         return LogOfRows(schema.row_bound if self.right else 100)
@@ -229,7 +230,7 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], dpf.Schema, str]] = {
 def test_a_bug_with_values_that_no_example_has_is_named(bug, record_property):
     make, schema, named = PLANTED[bug]
     found = []
-    for what in failures(make(False), ADD, schema):
+    for what in failures(make(Version(False)), ADD, schema):
         found.append(what)
         if named in what:
             break
@@ -241,7 +242,7 @@ def test_a_bug_with_values_that_no_example_has_is_named(bug, record_property):
 @pytest.mark.parametrize("bug", PLANTED)
 def test_the_honest_twin_passes_the_suite(bug, relation, record_property):
     make, schema, _ = PLANTED[bug]
-    found = list(failures(make(True), relation, schema, least=0.0))
+    found = list(failures(make(Version(True)), relation, schema, least=0.0))
     record_property("correct version", (bug, not found))
     assert found == []
 

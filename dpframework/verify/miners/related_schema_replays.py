@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpframework.facts.packages import CORE
+from dpframework.verify.file_access_watch import watch_data_files
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.query_trace import fit_rows
 from dpframework.verify.miners.same_behaviour_check import Behaviour
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.patience import Patience
+from dpframework.verify.plugin_code import is_foreign_module
 
 MOST_NEIGHBOURS = 2  # on how many neighbours a run is replayed
 
@@ -41,3 +44,18 @@ def run_problems(subject: Subject, seed: int, patience: Patience) -> list[str]:
     if transcript.outcome.error is None:
         behaviour.examine(table, transcript, MOST_NEIGHBOURS)
     return [str(found) for kind, found in behaviour.violations.items() if kind != "loss"]
+
+
+def files_of_plan(subject: Subject) -> list[str]:
+    """Return a text for each file of data that a miner's plan opens: what a plan is made of must be a public fact.
+
+    Somebody may make such a file of the table. Its contents are in no parameter, so that no reader of the plan sees it.
+    """
+    kinds = [kind for kind in type(subject.miner).__mro__ if is_foreign_module(kind.__module__)]
+    with watch_data_files([CORE, *(kind.__module__.partition(".")[0] for kind in kinds)]) as files:
+        subject.miner.plan(subject.schema)
+    return [
+        f"the plan of '{subject.miner.name}' opens {name}; a plan must follow from schema and parameters alone, so "
+        "give the miner what the file says as a parameter, or ship the file with the plugin's package"
+        for name in sorted(files)
+    ]

@@ -35,12 +35,13 @@ from dpframework.queries import Query
 from dpframework.run.miner import Miner
 from dpframework.verify.plugin_code import is_foreign_module, words_compared_with
 
-MORE = "one more"  # the label of the value that is added to an attribute
+MORE = "one more é"  # the label of the value that is added to an attribute; it has more bytes than letters
 # What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8
 # and 0.44.
 SHARES = (Fraction(5, 9), Fraction(9, 4))
 VALUES = 300  # a number of values for which codes need more than 8 bits
 ROWS = 1_000  # the factor by which a public number of rows is enlarged
+FAR = 123_456_789  # how many of their ranges numbers are moved away from 0, so that their squares are rounded to units
 MOST_LONGER = 2  # how many attributes are given that many values, one at a time
 MOST_NAMES = 3  # how many other attributes are tried in place of one that a parameter names
 MOST_WORDS = 6  # how many other words are tried in place of one that the code compares with others
@@ -70,7 +71,7 @@ def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
     if schema.derivation:
         return
     changes: dict[str, Callable[[Attribute], Attribute]] = {
-        "with missing cells": lambda attribute: attrs.evolve(attribute, missing=True),
+        "with missing cells": _with_missing,
         "with one more value": _with_value,
         "with numbers below 0": _with_negative,
         "with numbers above 0 only": _with_positive,
@@ -95,6 +96,65 @@ def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
             f"on the example's schema with {ROWS:,} times as many rows",
             attrs.evolve(schema, max_rows=ROWS * schema.max_rows),
         )
+
+
+def further_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
+    """Yield more schemas like those of `related_schemas`: some differ in one attribute only, others in several ways.
+
+    If all attributes differ in the same way, those of an example that are alike stay alike. Then a query shows no
+    mistake that takes the range of one attribute for that of another.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean
+    >>> for how, other in further_schemas(Schema([Numeric("age", 0, 8, bins=2), Numeric("pay", 0, 8, bins=2)])):
+    ...     print(how, [attribute.lower for attribute in other], [attribute.missing for attribute in other])
+    on the example's schema with missing cells of pay alone [0.0, 0.0] [False, True]
+    on the example's schema with a wider range of pay alone [0.0, -16.0] [False, False]
+    on the example's schema with another attribute of each kind [0.0, 0.0, 0.0] [False, False, False]
+    on the example's schema with missing cells and numbers below 0 [-16.0, -16.0] [True, True]
+    on the example's schema with missing cells and numbers above 0 [16.0, 16.0] [True, True]
+    """
+    listed = [own for own in schema if not isinstance(own, Open)]
+    if schema.derivation or not listed:
+        return
+    numeric = [own for own in listed if isinstance(own, Numeric)]
+    last, wide = listed[-1], numeric[-1] if numeric else None
+    tried: list[tuple[str, Callable[[], list[Attribute]]]] = []
+
+    def replaced(old: Attribute, new: Attribute) -> list[Attribute]:
+        return [new if own is old else own for own in schema]
+
+    def of_each(*changes: Callable[[Attribute], Attribute]) -> list[Attribute]:
+        made = list(schema)
+        for change in changes:
+            made = [own if isinstance(own, Open) else change(own) for own in made]
+        return made
+
+    if len(listed) > 1 and not last.missing:
+        tried.append((f"with missing cells of {last.name} alone", lambda: replaced(last, _with_missing(last))))
+    if wide is not None and len(numeric) > 1:
+        tried.append((f"with a wider range of {wide.name} alone", lambda: replaced(wide, _with_wider(wide))))
+    tried.append(("with another attribute of each kind", lambda: [*schema, *_one_of_each_kind(listed, schema.names)]))
+    if numeric:
+        tried.append(("with missing cells and numbers below 0", lambda: of_each(_with_missing, _with_negative)))
+        tried.append(("with missing cells and numbers above 0", lambda: of_each(_with_missing, _with_positive)))
+    for how, changed in tried:
+        with contextlib.suppress(InputError):  # such as bounds that become equal as floating-point numbers
+            yield f"on the example's schema {how}", attrs.evolve(schema, attributes=tuple(changed()))
+
+
+def far_schema(schema: Schema) -> Schema | None:
+    """Return a schema whose numbers are as far apart as in the given one, and `FAR` times as far from 0; None without.
+
+    Squares of such numbers are rounded so that they differ from exact ones by more than the square of their range.
+    """
+    if schema.derivation or not any(isinstance(own, Numeric) for own in schema):
+        return None
+    try:
+        return attrs.evolve(schema, attributes=tuple(_with_shift(own, FAR) for own in schema))
+    except InputError:  # the bounds become equal as floating-point numbers
+        return None
 
 
 def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
@@ -201,12 +261,27 @@ def _other_parameters(given: Any, listed: Sequence[Any], names: Sequence[str]) -
         else:
             name, first = next(iter(given.items()))
             yield from ({**given, name: other} for other in _other_parameters(first, (), names))
+            if all(isinstance(text, str) for pair in given.items() for text in pair):
+                yield from _other_texts(given)
     elif isinstance(given, np.ndarray) and given.dtype.kind in "if" and given.size:
         changed = given.copy()
         changed.flat[0] = -2 * np.abs(given).max() - 1
         yield changed
     elif is_foreign_module(type(given).__module__) and not isinstance(given, COMPONENTS):
         yield from _other_settings(given, names)
+
+
+def _other_texts(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield copies of a dictionary of texts in which the last key that is nobody's value has another value.
+
+    That is the value of another key. If values are keys themselves, as in a tree of parents, it is also another key
+    that is nobody's value. So the tree gets deeper and never has a cycle.
+    """
+    leaves = [key for key in given if key not in given.values()]
+    for others in (list(given.values()), leaves if len(leaves) < len(given) else []):
+        other = next((text for text in others if leaves and text not in (leaves[-1], given[leaves[-1]])), None)
+        if other is not None:
+            yield {**given, leaves[-1]: other}
 
 
 def _other_settings(given: Any, names: Sequence[str]) -> Iterator[Any]:
@@ -277,13 +352,34 @@ def _with_negative(attribute: Attribute) -> Attribute:
     return attrs.evolve(attribute, lower=-2 * max(abs(attribute.lower), abs(attribute.upper)))
 
 
+def _with_missing(attribute: Attribute) -> Attribute:
+    return attrs.evolve(attribute, missing=True)
+
+
+def _with_wider(attribute: Numeric) -> Numeric:
+    """Return a numeric attribute with the same cuts between bounds of twice the size, on either side of 0."""
+    most = 2 * max(abs(attribute.lower), abs(attribute.upper))
+    return attrs.evolve(attribute, lower=-most, upper=most)
+
+
 def _with_positive(attribute: Attribute) -> Attribute:
     """Return a numeric attribute of the same width, whose lower bound is twice that width."""
+    return _with_shift(attribute, 2)
+
+
+def _with_shift(attribute: Attribute, widths: int) -> Attribute:
+    """Return a numeric attribute of the same width, whose lower bound is as many of its widths."""
     if not isinstance(attribute, Numeric):
         return attribute
-    up = 2 * (attribute.upper - attribute.lower) - attribute.lower
+    up = widths * (attribute.upper - attribute.lower) - attribute.lower
     lower, upper, cuts = attribute.lower + up, attribute.upper + up, [cut + up for cut in attribute.cuts]
     return attrs.evolve(attribute, lower=lower, upper=upper, cuts=cuts)
+
+
+def _one_of_each_kind(listed: Sequence[Attribute], names: Sequence[str]) -> list[Attribute]:
+    """Return a copy of the last attribute of each kind, with a name of its own."""
+    copies = [attrs.evolve(own, name=f"another {own.name}") for own in {type(own): own for own in listed}.values()]
+    return [own for own in copies if own.name not in names]
 
 
 def _with_uneven_bins(attribute: Attribute) -> Attribute:

@@ -1,0 +1,108 @@
+"""A subject on other schemas and with other parameters than its example's, alone and two at a time.
+
+A mistake may need two changes to show. For example, the bound of a sum may be right if a flag says that values are
+scaled, and right for values above 0, but wrong for values that are not scaled and lie below 0.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections.abc import Iterator
+from typing import final
+
+import attrs
+
+from dpframework.run.miner import Miner
+from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.value_comparison import same
+from dpframework.verify.queries.schema_variants import (
+    SPENT,
+    far_schema,
+    further_schemas,
+    related_miners,
+    related_schemas,
+)
+
+MOST_SWITCHES = 4  # how many changes of a flag, a word or what is left out are made together with another change
+MOST_NUMBERS = 3  # together with how many changes of numbers
+WITH_SWITCHES = ("below 0", "above 0", "one more value")  # the ends of what is said of schemas that are changed, too
+
+
+@final
+@attrs.frozen(eq=False)
+class SubjectVariant:
+    """A subject with one or two changes.
+
+    Attributes
+    ----------
+    how
+        How it differs from the example's, in words.
+    subject
+        The changed subject.
+    more_rows
+        Whether the schema differs in its bound on the rows alone, so that an equal query must hold what it declares.
+    brief
+        Whether the smallest tables are enough, since each change by itself is searched in full.
+    may_fail
+        Whether its queries may fail on some tables, as those of dates do where numbers are billions.
+    """
+
+    how: str
+    subject: Subject
+    more_rows: bool = False
+    brief: bool = False
+    may_fail: bool = False
+
+
+def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
+    """Yield a plugin's subject on related schemas and with related parameters (see `schema_variants`).
+
+    Parameters
+    ----------
+    subject
+        The subject, on the schema and with the parameters of an example.
+    """
+    schemas = list(related_schemas(subject.schema))
+    miners = list(related_miners(subject.miner, subject.schema))
+    for how, schema in schemas:
+        more_rows = schema.attributes == subject.schema.attributes
+        yield SubjectVariant(how, attrs.evolve(subject, schema=schema, kinds=()), more_rows=more_rows)
+    for how, miner in miners:
+        yield SubjectVariant(how, attrs.evolve(subject, miner=miner))
+    further = list(further_schemas(subject.schema))
+    for how, schema in further:
+        yield SubjectVariant(how, attrs.evolve(subject, schema=schema, kinds=()), brief=True)
+    far = far_schema(subject.schema)
+    if far is not None:
+        moved = attrs.evolve(subject, schema=far, kinds=())
+        yield SubjectVariant("on the example's schema with numbers far above 0", moved, brief=True, may_fail=True)
+    switched = [(how, miner) for how, miner in miners if _is_switch(subject.miner, miner)]
+    together = [(how, schema) for how, schema in (*schemas, *further) if how.endswith(WITH_SWITCHES)]
+    for how, miner in switched[:MOST_SWITCHES]:
+        for of_schema, schema in together:
+            changed = attrs.evolve(subject, miner=miner, schema=schema, kinds=())
+            yield SubjectVariant(f"{of_schema}, {how}", changed, brief=True)
+        others = (one for one in related_miners(miner, subject.schema) if _is_number(subject.miner, miner, one[1]))
+        for beside, other_miner in itertools.islice(others, MOST_NUMBERS):
+            changed = attrs.evolve(subject, miner=other_miner)
+            yield SubjectVariant(f"{how} and {beside.removeprefix('with ')}", changed, brief=True)
+
+
+def _changed_fields(miner: Miner, other: Miner) -> list[str]:
+    fields = [field.name for field in attrs.fields(type(miner)) if field.init and field.name not in SPENT]
+    return [name for name in fields if not same(getattr(miner, name), getattr(other, name))]
+
+
+def _is_switch(miner: Miner, other: Miner) -> bool:
+    """Tell whether a flag, a word, an option or what was left out makes the difference between two miners."""
+    changed = _changed_fields(miner, other)
+    return any(
+        getattr(miner, name) is None or isinstance(getattr(miner, name), bool | str | enum.Enum) for name in changed
+    )
+
+
+def _is_number(miner: Miner, switched: Miner, other: Miner) -> bool:
+    """Tell whether a number makes the difference between a miner with a switch and another one."""
+    changed = [name for name in _changed_fields(switched, other) if same(getattr(miner, name), getattr(switched, name))]
+    return any(type(getattr(switched, name)) in (int, float) for name in changed)
