@@ -20,34 +20,42 @@ from dpframework.tables.joint_counts import JointCounts, joint_counts_of
 @final
 @attrs.frozen
 class _HidingFunction:
-    """A function of blocks of rows that sees only the attributes in `names`. It can be sent to another process."""
+    """A function of blocks of rows that sees only what a query declares. It can be sent to another process.
+
+    These are the attributes in `names`, or all if it is None. It sees the places of rows in their units if `places` is
+    true, and never which unit a row belongs to.
+    """
 
     function: Callable[[Block], Any]
-    names: frozenset[str]
+    names: frozenset[str] | None
+    places: bool
 
     def __call__(self, block: Block) -> Any:
-        return self.function(block.showing(self.names))
+        shown = block if self.names is None else block.showing(self.names)
+        return self.function(shown.without_units(places=self.places))
 
     def joint_counts(self) -> JointCounts | None:
         found = joint_counts_of(self.function)
-        return None if found is None else attrs.evolve(found, shown=self.names)
+        return found if found is None or self.names is None else attrs.evolve(found, shown=self.names)
 
 
 @final
 @attrs.frozen
 class _EngineOfQuery:
-    """An engine as a query sees it. Functions that it runs see the query's declared attributes and no others."""
+    """An engine as a query sees it. Functions that it runs see what the query declares, and no more."""
 
     _engine: Engine
-    _names: frozenset[str]
+    _names: frozenset[str] | None
+    _places: bool
 
     def map(self, rows: Rows, function: Callable[[Block], Any]) -> list[Any]:
         """See `Engine.map`."""
-        return self._engine.map(rows, _HidingFunction(function, self._names))
+        return self._engine.map(rows, _HidingFunction(function, self._names, self._places))
 
     def counts(self, rows: Rows, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
         """See `Engine.counts`."""
-        return self._engine.counts(rows, [_HidingFunction(function, self._names) for function in functions])
+        hiding = [_HidingFunction(function, self._names, self._places) for function in functions]
+        return self._engine.counts(rows, hiding)
 
     def sum(self, rows: Rows, count: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
         """See `Engine.sum`."""
@@ -56,7 +64,7 @@ class _EngineOfQuery:
 
     def tally(self, rows: Rows, function: Callable[[Block], Mapping[str, int]]) -> dict[str, int]:
         """See `Engine.tally`."""
-        return self._engine.tally(rows, _HidingFunction(function, self._names))
+        return self._engine.tally(rows, _HidingFunction(function, self._names, self._places))
 
     def number(self, rows: Rows) -> int:
         """See `Engine.number`."""
@@ -72,18 +80,24 @@ class _EngineOfQuery:
 
 
 def engine_of(query: Query, engine: Engine) -> Any:
-    """Return an engine that shows a query only the attributes that it declares.
+    """Return an engine that shows a query only the attributes that it declares, and places of rows only if it says so.
 
-    If the query declares no attributes, it sees all of them, or none if its `no_attributes` is true.
+    If the query declares no attributes, it sees all of them, or none if its `no_attributes` is true. A table knows the
+    units of its rows if any step of the plan needs them. Other queries must not see them: they declare the change by
+    one row, and what they count of whole units changes by more.
     """
-    names = frozenset(query.attributes)
-    return _EngineOfQuery(engine, names) if names or query.no_attributes else engine
+    return _EngineOfQuery(engine, _names_of(query), query.places)
 
 
 def function_of(query: Query, function: Callable[[Block], Any]) -> Callable[[Block], Any]:
-    """Return a function of blocks that sees only the attributes that a query declares, as in `engine_of`."""
+    """Return a function of blocks that sees only what a query declares, as in `engine_of`."""
+    return _HidingFunction(function, _names_of(query), query.places)
+
+
+def _names_of(query: Query) -> frozenset[str] | None:
+    """Return the attributes that a query may read; None for all of them."""
     names = frozenset(query.attributes)
-    return _HidingFunction(function, names) if names or query.no_attributes else function
+    return names if names or query.no_attributes else None
 
 
 def answer_of(query: Query, engine: Engine, rows: Rows, inputs: Mapping[str, Any]) -> Any:

@@ -220,8 +220,8 @@ class Block:
         """
         if self.unit_places is None:
             raise InputError(
-                "the places of rows within their units are not known; read the table with the study's unit, on an "
-                "engine that tells units apart"
+                "the places of rows within their units are not known; a query that reads them sets `places = True`, "
+                "and needs a table that was read with the study's unit, on an engine that tells units apart"
             )
         return self._own(self.unit_places.array)
 
@@ -254,6 +254,12 @@ class Block:
             self, columns=columns, raw=show(self.raw), derived=show(self.derived), key_columns=show(self.key_columns)
         )
         return self._shown.setdefault(asked, block)
+
+    def without_units(self, *, places: bool) -> Block:
+        """Return this block without the units of its rows. The places of rows in their units stay with `places`."""
+        if self.unit_codes is None and (places or self.unit_places is None):
+            return self
+        return attrs.evolve(self, unit_codes=None, unit_places=self.unit_places if places else None)
 
     def tiles(self, rows: int = TILE) -> Iterator[Block]:
         """Yield this block in one or more parts of at most `rows` consecutive rows, which share its arrays."""

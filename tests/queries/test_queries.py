@@ -297,9 +297,10 @@ def test_a_query_sees_what_it_declares_however_it_asks() -> None:
     assert answer_of(Greedy(), ENGINE, rows, {"name": "ill"}) == (5, [2, 2, 1], False)
     with pytest.raises(dpf.InputError, match="the query reads attribute 'ill', which it does not declare"):
         answer_of(Greedy(("c",)), ENGINE, rows, {"name": "ill"})
-    assert engine_of(Greedy(), ENGINE) is ENGINE
     count = Greedy().count
-    assert function_of(Greedy(), count) is count
+    (block,) = rows
+    assert np.array_equal(function_of(Greedy(), count)(block), count(block))
+    assert engine_of(Greedy(), ENGINE).map(rows, lambda shown: shown is block) == [True]
     with pytest.raises(dpf.InputError, match="the query reads attribute 'c'"):
         function_of(Greedy(("ill",)), count)(rows[0])
 
@@ -438,3 +439,28 @@ def test_an_error_below_0_is_refused(rounding: Any) -> None:
     Exact.rounding = rounding
     with pytest.raises(dpf.InputError, match="a query's rounding is"):
         Exact().facts()
+
+
+@attrs.frozen
+class Peeks(dpf.Query):
+    """Says what it sees of units: their numbers and the places of rows in them."""
+
+    name = "peeks"
+    attributes: tuple[str, ...] = ()  # type: ignore[assignment]
+    places: bool = False  # type: ignore[misc]
+
+    def count(self, block: dpf.Block, **inputs: Any) -> NDArray[np.int64]:
+        assert block.unit_codes is None
+        return np.asarray(block.places_in_units(), dtype=np.int64)
+
+
+@pytest.mark.parametrize("attributes", [(), ("c",)])
+def test_a_query_sees_no_units_although_another_step_needs_them(attributes: tuple[str, ...]) -> None:
+    person = dpf.facts.unit.PrivacyUnit("person", 3)
+    table = attrs.evolve(dpf.Table.from_codes(SCHEMA, CODES), unit=person).with_units([0, 0, 1, 0, 1])
+    rows = ENGINE.load(table)
+    assert sorted(answer_of(Peeks(attributes, places=True), ENGINE, rows, {}).tolist()) == [0, 0, 1, 1, 2]
+    with pytest.raises(dpf.InputError, match="a query that reads them sets `places = True`"):
+        answer_of(Peeks(attributes), ENGINE, rows, {})
+    with pytest.raises(dpf.InputError, match="a query that reads them sets `places = True`"):
+        function_of(Peeks(attributes), Peeks(attributes).count)(rows[0])
