@@ -271,6 +271,8 @@ def test_a_replaced_row_that_has_a_value_far_from_0_moves_a_sum_less_than_one_th
         assert moved <= query.sensitivities[0].replace_one <= moved + 2 * step
         assert query.sensitivities[0].add_or_remove_one == 1
     assert [one.replace_one for one in ScaledSums(FAR, by=[SICK]).sensitivities] == [2, 2, 1]
+    # from the middle of its bounds, a row may add as much below as above, however far from 0 all values are
+    assert [one.replace_one for one in ScaledSums(FAR, centred=True).sensitivities] == [2, 4, 2]
 
 
 @pytest.mark.parametrize("relation", Relation)
