@@ -90,6 +90,7 @@ from .run.observers import (
     Release as Release,
 )
 from .run.private_table import PrivateTable as PrivateTable
+from .study.attribute_summary_study import describe as describe
 from .study.hookspecs import hookimpl as hookimpl
 from .study.miner_builder import Share as Share
 from .study.plugin_registry import (
@@ -99,7 +100,6 @@ from .study.plugin_registry import (
 from .study.results import Results as Results
 from .study.study import Study as Study
 from .study.study_plan import StudyPlan as StudyPlan
-from .study.whole_table_study import describe as describe
 from .tables.blocks import Block as Block
 from .tables.coded_table import Table as Table
 from .tables.dask_engine import Dask as Dask

@@ -14,9 +14,9 @@ from dpframework.accountant.delta_composition import exact_delta_of
 from dpframework.accountant.pure import PureAccountant
 from dpframework.facts.errors import PlanRefused, first_line
 from dpframework.facts.privacy_losses import PrivacyLoss, decimal_text
+from dpframework.plan.error_bounds_by_result import planned_parts
 from dpframework.plan.nodes import Node
 from dpframework.plan.plan import Plan
-from dpframework.plan.planned_part import planned_parts
 from dpframework.results.error_bounds import ErrorBound
 
 if TYPE_CHECKING:

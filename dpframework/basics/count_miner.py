@@ -11,12 +11,12 @@ import attrs
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
 from dpframework.basics.crosstab_miners import counting_mechanism
-from dpframework.basics.grouped_miner_base import GroupedMiner, as_description, values_compared
+from dpframework.basics.filter_and_group_miner_base import GroupedMiner, as_description, values_compared
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.logical_descriptions import Description
 from dpframework.facts.schema import Schema
+from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, step
-from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.base import Query
 from dpframework.queries.counts import Count, JointHistogram
 from dpframework.queries.group_queries import GroupCounts

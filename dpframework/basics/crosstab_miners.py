@@ -26,8 +26,8 @@ from dpframework.facts.parameter_checks import list_of_names, named_once
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.laplace import DiscreteLaplace
+from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, step
-from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.base import Query
 from dpframework.queries.counts import JointHistogram
 from dpframework.results.error_bounds import UNCLIPPED, ErrorBound

@@ -29,11 +29,11 @@ from dpframework.facts.logical_descriptions import Cases, Equals
 from dpframework.facts.open_attribute import Open, require_open
 from dpframework.facts.privacy_losses import Relation, positive, positive_delta, positive_rho
 from dpframework.facts.schema import Schema
-from dpframework.mechanisms.answer_shift_bounds import unit_changes
 from dpframework.mechanisms.gaussian_threshold import GaussianThreshold
+from dpframework.mechanisms.integer_answer_change_bounds import unit_changes
 from dpframework.mechanisms.partition_selection import PartitionSelection
+from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import FromRelease, Node, parallel, sequential, step
-from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.key_queries import Keys
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.keys import KeyTable, ReleasedKeys

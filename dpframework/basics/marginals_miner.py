@@ -40,8 +40,8 @@ from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.block_knorm import BlockNorm, block_variances
 from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.laplace import DiscreteLaplace
+from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, sequential, step
-from dpframework.plan.planned_part import PlannedPart
 from dpframework.plan.run_costs import RunCost
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import subsets

@@ -20,8 +20,8 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.noise_laws import NoiseLaw
+from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node
-from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.group_queries import GroupMoments
 from dpframework.queries.released_bounds_queries import ScaledSums
 from dpframework.queries.sums import BoundDistances, BoundedSum, WithinBounds

@@ -40,9 +40,9 @@ from dpframework.mechanisms import (
     cell_variances,
     groups_by_size,
 )
+from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Step, step
 from dpframework.plan.plan import Plan
-from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.counts import Marginals
 from dpframework.queries.marginal_residuals import Residuals
 from dpframework.queries.residual_changes import LARGEST_WEIGHT

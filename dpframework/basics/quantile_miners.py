@@ -14,8 +14,8 @@ from dpframework.basics.row_cap_miner import released_rows_example
 from dpframework.basics.sum_miner_and_base import NumberMiner, released_examples
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
+from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, parallel
-from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.ranks import QuantileScores, as_quantile, quantile_text
 from dpframework.results.error_bounds import WORST_ROWS, BoundKind, ErrorBound
 from dpframework.results.estimates import QuantileEstimate

@@ -22,8 +22,8 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms.base import Calibration
+from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, Parallel, Step, beside, walk
-from dpframework.plan.planned_part import PlannedPart
 from dpframework.plan.spend_block_node import Spend
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner import Miner

@@ -15,8 +15,8 @@ from dpframework.facts.parameter_checks import between_0_and_1, share_of_budget
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, step
-from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.row_cap_queries import RowsPerUnitScores
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.rows_per_unit_result import RowsPerUnit

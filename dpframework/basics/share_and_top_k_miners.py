@@ -14,7 +14,12 @@ import numpy as np
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
 from dpframework.basics.count_miner import whole_estimate
 from dpframework.basics.crosstab_miners import counting_mechanism
-from dpframework.basics.grouped_miner_base import GroupedMiner, as_description, require_description, values_compared
+from dpframework.basics.filter_and_group_miner_base import (
+    GroupedMiner,
+    as_description,
+    require_description,
+    values_compared,
+)
 from dpframework.basics.mean_and_variance_miners import share_interval
 from dpframework.basics.share_errors import share_error
 from dpframework.facts.attributes import MISSING_LABEL, MOST_CODES, Attribute, Boolean, Categorical
@@ -23,8 +28,8 @@ from dpframework.facts.logical_descriptions import Description
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.parameter_checks import whole_number
 from dpframework.facts.schema import Schema
+from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, step
-from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.base import Query
 from dpframework.queries.counts import JointHistogram
 from dpframework.queries.group_queries import GroupCounts

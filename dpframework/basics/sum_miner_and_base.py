@@ -16,12 +16,12 @@ import numpy as np
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
 from dpframework.basics.bounds_parameter_checks import as_bounds, bounds_misfit
-from dpframework.basics.grouped_miner_base import GroupedMiner, values_compared
+from dpframework.basics.filter_and_group_miner_base import GroupedMiner, values_compared
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Mechanism
+from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, Step, beside, step
-from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.group_queries import GroupSums
 from dpframework.queries.released_bounds_queries import AtReleasedBounds, ScaledSums
 from dpframework.queries.sums import BoundedSum, WithinBounds

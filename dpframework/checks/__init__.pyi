@@ -2,6 +2,11 @@ from .allowances import (
     ALLOWANCES as ALLOWANCES,
     Allowance as Allowance,
 )
+from .assumptions_and_help_pages import (
+    ASSUMPTIONS as ASSUMPTIONS,
+    CheckPage as CheckPage,
+    check_page as check_page,
+)
 from .base import (
     Check as Check,
     Finding as Finding,
@@ -10,9 +15,4 @@ from .base import (
 from .built_in import (
     BUILT_IN as BUILT_IN,
     findings as findings,
-)
-from .finding_help_pages import (
-    ASSUMPTIONS as ASSUMPTIONS,
-    CheckPage as CheckPage,
-    check_page as check_page,
 )

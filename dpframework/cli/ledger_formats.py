@@ -22,7 +22,7 @@ from dpframework.cli.ledger_tables import (
     run_rows,
     text_of_loss,
 )
-from dpframework.facts.output_format_helpers import clock_text, csv_text, format_by_name
+from dpframework.facts.output_formats_times_and_csv import clock_text, csv_text, format_by_name
 from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.phrases import count_text
 from dpframework.facts.privacy_losses import readable

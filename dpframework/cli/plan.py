@@ -34,7 +34,7 @@ from dpframework.cli.common import (
 )
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.output_format_helpers import format_by_name
+from dpframework.facts.output_formats_times_and_csv import format_by_name
 from dpframework.facts.output_overwrite_rule import FileKind, require_output
 from dpframework.facts.privacy_losses import decimal_text
 from dpframework.plan.plan import PLAN_FILE
@@ -146,15 +146,15 @@ def plan(
 
 def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
     """Return a plan in a format."""
-    from dpframework.reports import text_drawings
+    from dpframework.reports import tree_mermaid_and_dot
 
     match form:
         case PlanFormat.JSON:
             return planned.to_json()
         case PlanFormat.MERMAID:
-            return text_drawings.mermaid(planned)
+            return tree_mermaid_and_dot.mermaid(planned)
         case PlanFormat.DOT:
-            return text_drawings.dot(planned)
+            return tree_mermaid_and_dot.dot(planned)
         case PlanFormat.HTML:
             from dpframework.reports.html import html_report
 
@@ -163,12 +163,12 @@ def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
             from dpframework.reports.planned_result_rows import cost_lines, error_lines, standing_lines
 
             lines = [*standing_lines(planned), "", *error_lines(planned), *cost_lines(planned)]
-            return "\n".join([text_drawings.tree(planned), *lines]) + "\n"
+            return "\n".join([tree_mermaid_and_dot.tree(planned), *lines]) + "\n"
 
 
 def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFormat) -> None:
     """Describe the changes from one plan to another."""
-    from dpframework.reports import text_drawings
+    from dpframework.reports import tree_mermaid_and_dot
     from dpframework.reports.difference import difference
     from dpframework.reports.terminal_text import fit_tree
 
@@ -176,9 +176,9 @@ def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFor
     if form is PlanFormat.JSON:
         print_json(found.to_dict())
     elif form is PlanFormat.MERMAID:
-        write(text_drawings.difference_mermaid(found), end="")
+        write(tree_mermaid_and_dot.difference_mermaid(found), end="")
     elif form is PlanFormat.DOT:
-        write(text_drawings.difference_dot(found), end="")
+        write(tree_mermaid_and_dot.difference_dot(found), end="")
     elif form is PlanFormat.HTML:
         from dpframework.reports.html import html_difference
 
@@ -193,7 +193,7 @@ def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFor
             return
         write("\n" + "\n".join(map(str, found.changes)))
         write("\nthe steps (+ added, - removed, ~ changed):")
-        drawn = text_drawings.difference_tree(found)
+        drawn = tree_mermaid_and_dot.difference_tree(found)
         if not console().is_terminal:
             write(drawn)
             return
@@ -227,7 +227,7 @@ def check(study: Subject, verified: VerifiedFile = None, rows: AboutRows = None,
         )
     else:
         from dpframework.reports.terminal_renderer import findings_text
-        from dpframework.reports.text_drawings import total_line
+        from dpframework.reports.tree_mermaid_and_dot import total_line
 
         # In a pipe each finding is one line, for grep.
         console().print(findings_text(found), soft_wrap=not console().is_terminal)

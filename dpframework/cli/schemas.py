@@ -35,7 +35,7 @@ from dpframework.facts.phrases import count_text, first_of
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import read_toml, require_table
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.tables.table_paths import DATABASES
+from dpframework.tables.path_pattern_expansion import DATABASES
 
 if TYPE_CHECKING:
     from dpframework.tables.schema_draft import SchemaDraft

@@ -43,7 +43,7 @@ from .logical_descriptions import (
 )
 from .notebook_html import NotebookText as NotebookText
 from .open_attribute import OTHER as OTHER, Open as Open
-from .output_format_helpers import csv_text as csv_text
+from .output_formats_times_and_csv import csv_text as csv_text
 from .output_overwrite_rule import FileKind as FileKind
 from .parameter_checks import (
     between_0_and_1 as between_0_and_1,

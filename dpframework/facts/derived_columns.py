@@ -180,7 +180,7 @@ class DerivedColumn:
                     f"derived column '{self.name}': reads the column '{name}', which is not in the schema before it; "
                     f"{of_itself or nearest(name, inputs)}"
                 )
-        from dpframework.facts.derived_attributes import make_column  # most schemas derive nothing
+        from dpframework.facts.derived_column_attributes import make_column  # most schemas derive nothing
 
         return make_column(self, tuple((name, inputs[name]) for name in self.inputs))
 
@@ -318,6 +318,6 @@ def _names_in(value: str, per: Per) -> tuple[str, ...]:
         from dpframework.facts.unit_aggregates import aggregate
 
         return aggregate(value).inputs
-    from dpframework.facts.expressions import names_in
+    from dpframework.facts.expression_parser import names_in
 
     return names_in(value)

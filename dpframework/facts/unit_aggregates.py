@@ -30,7 +30,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.expression_operand_domains import Domain, Labels, Numbers, Operand, Truths, as_number
-from dpframework.facts.expressions import expression, names_in, syntax_of
+from dpframework.facts.expression_parser import expression, names_in, syntax_of
 
 #: The aggregates of an expression over the rows of one unit, and the most arguments of each.
 AGGREGATES = {"any": 1, "all": 1, "count": 1, "sum": 1, "min": 1, "max": 1, "first": 2, "last": 2, "mode": 1}

@@ -75,7 +75,7 @@ from .sensitivity_claims import (
     norm_claims as norm_claims,
     score_claims as score_claims,
 )
-from .sensitivity_derivation import (
+from .sensitivity_from_small_tables import (
     DerivedClaim as DerivedClaim,
     derive as derive,
 )

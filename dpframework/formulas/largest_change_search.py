@@ -16,8 +16,8 @@ from dpframework.formulas.evaluation import is_rational
 from dpframework.formulas.formula import Formula, Operation, PublicRange, as_formula
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Scored, Shape
 from dpframework.formulas.sensitivity_claims import Change, Claim, Counts, Neighbours, bound_at
-from dpframework.formulas.threshold_tables import tables_at_thresholds, tables_of_parts
-from dpframework.formulas.total_refutations import find_refuting_rows, find_refuting_totals
+from dpframework.formulas.total_and_vector_refutations import find_refuting_rows, find_refuting_totals
+from dpframework.formulas.trial_tables_at_thresholds import tables_at_thresholds, tables_of_parts
 
 CLASSES = 3  # the number of classes of a part in small tables
 PART_ROWS, CELL_ROWS = 9, 6  # how many rows small tables have at most: for scores of parts, and of cells

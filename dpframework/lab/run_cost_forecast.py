@@ -23,9 +23,9 @@ import numpy as np
 from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import DPFrameworkError, InputError, first_line
+from dpframework.facts.installed_packages import importing_environment
 from dpframework.facts.json_reader import parsed_json
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.packages import importing_environment
 from dpframework.facts.periods import PeriodKind
 from dpframework.study.study import Study
 from dpframework.study.table_place import values_read

@@ -14,7 +14,7 @@ import attrs
 from dpframework.accountant import AccountedPlan, PlanCharge
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import file_digest
-from dpframework.facts.output_format_helpers import clock_text
+from dpframework.facts.output_formats_times_and_csv import clock_text
 from dpframework.facts.parameter_checks import is_whole_number
 from dpframework.ledger.run_entry_subject import RunSubject, one_line
 

@@ -16,7 +16,7 @@ from dpframework.facts.privacy_losses import PrivacyLoss, Relation, decimal_text
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.ledger.approvals import Approval, RecordedRun
 from dpframework.ledger.outside_releases import Outside
-from dpframework.plan.code import changes
+from dpframework.plan.code_digests import changes
 from dpframework.plan.plan import Plan
 from dpframework.plan.verification_records import VerificationRecords, code_verdicts
 

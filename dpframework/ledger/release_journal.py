@@ -27,7 +27,7 @@ from dpframework.facts.json_reader import parsed_json
 from dpframework.ledger.chain import Chain, canonical
 from dpframework.ledger.journal_key_file import journal_key
 from dpframework.ledger.release_codec import from_json, to_json
-from dpframework.ledger.sqlite import connect, explain_errors, meaning
+from dpframework.ledger.sqlite_connection import connect, explain_errors, meaning
 from dpframework.tables.contribution_bounding import KEY_BYTES
 
 WHAT = "journal of a run"

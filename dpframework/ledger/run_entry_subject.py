@@ -11,9 +11,9 @@ import attrs
 from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import as_texts, read_ratio
+from dpframework.plan.error_bounds_by_result import parts_of
 from dpframework.plan.index import Reads
 from dpframework.plan.plan import Plan
-from dpframework.plan.planned_part import parts_of
 
 
 def one_line(value: str, what: str) -> str:

@@ -11,8 +11,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.mechanisms.answer_shift_bounds import moves_by_more
 from dpframework.mechanisms.base import Calibration, Mechanism, Preview
+from dpframework.mechanisms.integer_answer_change_bounds import moves_by_more
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import QueryFacts

@@ -16,8 +16,8 @@ import attrs
 import numpy as np
 
 from dpframework.facts.privacy_losses import ByRelation, Relation, float_above, positive_rho
-from dpframework.mechanisms.answer_shift_bounds import unit_shifts
 from dpframework.mechanisms.base import Calibration, Mechanism, Preview
+from dpframework.mechanisms.integer_answer_change_bounds import unit_shifts
 from dpframework.mechanisms.laplace import noise_between, with_noise
 from dpframework.mechanisms.noise_laws import NormalLaw
 from dpframework.mechanisms.randomness import Randomness

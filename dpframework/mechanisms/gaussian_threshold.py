@@ -44,10 +44,10 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import ByRelation, Relation, positive_delta, positive_rho, round_up
 from dpframework.facts.unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.answer_shift_bounds import unit_changes
 from dpframework.mechanisms.base import Calibration, Mechanism, deviation_above
 from dpframework.mechanisms.cell_selection_base import NO_COUNTS, CellSelection, CellVisibility
 from dpframework.mechanisms.gaussian import event_of, log_normalizer
+from dpframework.mechanisms.integer_answer_change_bounds import unit_changes
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.release_losses import Losses, divide
 from dpframework.queries.base import Norm, QueryFacts

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.privacy_losses import Relation
-from dpframework.mechanisms.answer_shift_bounds import unit_shifts
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
+from dpframework.mechanisms.integer_answer_change_bounds import unit_shifts
 from dpframework.mechanisms.noise_laws import LaplaceLaw
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts

@@ -1,3 +1,4 @@
+from .error_bounds_by_result import PlannedPart as PlannedPart, PlannedStep as PlannedStep
 from .index import PlacedNode as PlacedNode, PlanIndex as PlanIndex, scopes as scopes, within_scope as within_scope
 from .nodes import (
     Either as Either,
@@ -26,7 +27,6 @@ from .plan import (
     PublicFacts as PublicFacts,
 )
 from .plan_reader import plan_from_json as plan_from_json
-from .planned_part import PlannedPart as PlannedPart, PlannedStep as PlannedStep
 from .run_costs import RunCost as RunCost
 from .spend_block_node import (
     Amounts as Amounts,

@@ -1,8 +1,8 @@
 """The table of the kinds of nodes, with what totals, checks, drawings, reports and plan files must know of each kind.
 
 To add a kind, write its class in `plan.nodes` and add its row to this table. Register its run-time state in
-`run.node_states`, and write in `study.runner_without_miner` how it is released without a miner. All other code reads
-this table.
+`run.node_states`, and write in `study.plan_runner_without_miner` how it is released without a miner. All other code
+reads this table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A file of verification records. They say which code was tested, when and how tightly, and which claims were proved.
 
-Each record holds digests of the code that was verified (see `code`), so it counts for exactly that code. The file does
-not prove who wrote it: anyone with write access can put anything into it. Keep it where only people you trust can
-write.
+Each record holds digests of the code that was verified (see `code_digests`), so it counts for exactly that code. The
+file does not prove who wrote it: anyone with write access can put anything into it. Keep it where only people you trust
+can write.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.privacy_losses import Relation
 from dpframework.formulas.score_structures import Shape
 from dpframework.formulas.sensitivity_claims import Claim, ScoreClaims
-from dpframework.plan.code import changes
+from dpframework.plan.code_digests import changes
 from dpframework.plan.plan import Plan
 
 if TYPE_CHECKING:

@@ -257,7 +257,10 @@ class Query(abc.ABC):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that the query may read; empty if it may read any. Others are hidden (see `exact_answers`)."""
+        """The attributes that the query may read; empty if it may read any.
+
+        Others are hidden (see `answers_from_declared_attributes`).
+        """
         return ()
 
     @property

@@ -4,7 +4,7 @@ from .cell_union_redescriptions import (
     distinct as distinct,
     nothing_above as nothing_above,
 )
-from .joint_match_distribution import DESIGNS as DESIGNS
+from .joint_distribution_fit import DESIGNS as DESIGNS
 from .match_choice_budget import (
     CAP as CAP,
     budget_of_choices as budget_of_choices,

@@ -35,7 +35,7 @@ from dpframework.facts.description_simplifier import OTHER_WORD, shorten
 from dpframework.facts.logical_descriptions import And, Description, Not, Or
 from dpframework.facts.schema import Schema
 from dpframework.redescriptions.cell_union_redescriptions import DEVIATIONS, MOST_SHARE, OVERLAP, ReportConditions
-from dpframework.redescriptions.joint_match_distribution import DESIGNS, Floats, Joint, as_cells, fit, trios
+from dpframework.redescriptions.joint_distribution_fit import DESIGNS, Floats, Joint, as_cells, fit, trios
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
 

@@ -60,7 +60,7 @@ from dpframework.formulas.sensitivity_claims import ScoreClaims, score_claims
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.block_counts_of_query import Counting
 from dpframework.queries.scores import CandidateScores
-from dpframework.redescriptions.match_counts import Sets, ViewTests, common_counts, common_tables
+from dpframework.redescriptions.common_row_counts import Sets, ViewTests, common_counts, common_tables
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 

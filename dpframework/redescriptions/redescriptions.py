@@ -15,7 +15,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.notebook_html import html_line
 from dpframework.redescriptions import redescription_displays
-from dpframework.redescriptions.area_map import draw_map
+from dpframework.redescriptions.map_over_two_attributes import draw_map
 from dpframework.redescriptions.redescription import ERROR, MOST_SHARE, Redescription
 from dpframework.results.noisy_counts import CONFIDENCE, error_of, quantile
 from dpframework.results.result import DrawableResult, axes_or_new, without_math

@@ -16,4 +16,4 @@ from .report_files import (
 from .run_summary import RunSummary as RunSummary
 from .step_row import StepRow as StepRow, step_rows as step_rows
 from .terminal_renderer import terminal_report as terminal_report
-from .text_drawings import dot as dot, mermaid as mermaid, tree as tree
+from .tree_mermaid_and_dot import dot as dot, mermaid as mermaid, tree as tree

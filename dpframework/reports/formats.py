@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from pathlib import Path
 
-from dpframework.facts.output_format_helpers import format_by_name
+from dpframework.facts.output_formats_times_and_csv import format_by_name
 from dpframework.facts.output_overwrite_rule import FileKind
 
 

@@ -1,6 +1,6 @@
 """The nodes of a plan for a report, with their costs and the nodes whose releases they use.
 
-Drawings are made of `plan_drawing.NodeDrawing` instead, which can also show two plans merged into one.
+Drawings are made of `plan_drawing_data.NodeDrawing` instead, which can also show two plans merged into one.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dpframework.facts.files import write_whole
-from dpframework.facts.output_format_helpers import csv_text
-from dpframework.plan.planned_part import parts_of
+from dpframework.facts.output_formats_times_and_csv import csv_text
+from dpframework.plan.error_bounds_by_result import parts_of
 from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
 from dpframework.reports.report_facts import About
 from dpframework.reports.run_summary import RunSummary, summarize

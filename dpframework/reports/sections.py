@@ -19,10 +19,10 @@ from dpframework.formulas.score_structures import Shape
 from dpframework.plan.node_kind_table import KINDS
 from dpframework.reports import section_blocks
 from dpframework.reports.attribute_losses import AttributeLoss, losses_by_attribute
+from dpframework.reports.html_plan_drawing import plan_on_page
 from dpframework.reports.loss_text import loss_text
 from dpframework.reports.node_rows import NodeRow, node_tree
 from dpframework.reports.odds import certainty_gains
-from dpframework.reports.page_drawing import plan_on_page
 from dpframework.reports.planned_result_rows import ResultRow, merge, result_rows, size_sentence
 from dpframework.reports.report_facts import (
     About,
@@ -37,7 +37,7 @@ from dpframework.reports.section_blocks import Paragraph, SectionBlock, TableBlo
 from dpframework.reports.spend_block_table import block_table
 from dpframework.reports.step_row import NONE, StepRow, step_rows
 from dpframework.reports.step_table import PlacedStep, StepTable
-from dpframework.reports.text_drawings import tree
+from dpframework.reports.tree_mermaid_and_dot import tree
 from dpframework.study.plugin_registry import registry
 from dpframework.study.study_plan import StudyPlan
 

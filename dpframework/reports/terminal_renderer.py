@@ -15,7 +15,7 @@ from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.step_table import StepTable
 from dpframework.reports.terminal_text import FittedText, fit_facts, fit_prose, fit_tree
-from dpframework.reports.text_drawings import tree
+from dpframework.reports.tree_mermaid_and_dot import tree
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 

@@ -18,8 +18,8 @@ from dpframework.facts.logical_descriptions import Description
 from dpframework.facts.privacy_losses import Relation, exact, rho_below
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node
-from dpframework.plan.planned_part import PlannedPart
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.result import StoredResult
 

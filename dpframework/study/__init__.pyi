@@ -1,3 +1,4 @@
+from .attribute_summary_study import describe as describe
 from .hookspecs import hookimpl as hookimpl
 from .miner_builder import Share as Share
 from .plugin_registry import miner as miner, share as share
@@ -6,4 +7,3 @@ from .study import Study as Study
 from .study_file import load_study as load_study
 from .study_plan import StudyPlan as StudyPlan
 from .study_run import StudyRun as StudyRun
-from .whole_table_study import describe as describe

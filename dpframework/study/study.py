@@ -17,17 +17,17 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, Relation, decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.plan.code import PlannedCode
+from dpframework.plan.code_digests import PlannedCode
 from dpframework.plan.nodes import Node, Sequential, sequential
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
 from dpframework.run.miner import Miner
 from dpframework.run.miner_chain import require_sources
 from dpframework.run.observers import Observer
-from dpframework.run.recorder_interface import Recorder
+from dpframework.run.run_recorder_interface import Recorder
 from dpframework.study.budget_shares import Shares
 from dpframework.study.miner_builder import Share
 from dpframework.study.notebook_views import study_html
-from dpframework.study.runner_without_miner import plan_form, require_engine
+from dpframework.study.plan_runner_without_miner import plan_form, require_engine
 from dpframework.study.study_data_type import Given
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engine_base import Engine, InMemory
@@ -160,7 +160,7 @@ class Study:
         """Add planned releases without a miner. A run makes all of them, in order.
 
         The result of a single step is its release. Otherwise the result is a dictionary of releases by their names (see
-        `runner_without_miner.release_all`).
+        `plan_runner_without_miner.release_all`).
 
         Raises
         ------

@@ -16,8 +16,8 @@ from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.notebook_html import html_budget, html_table
 from dpframework.facts.privacy_losses import readable
 from dpframework.mechanisms.base import Mechanism, Preview
+from dpframework.plan.error_bounds_by_result import planned_parts, previews
 from dpframework.plan.networkx_export import plan_graph
-from dpframework.plan.planned_part import planned_parts, previews
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.result import Drawable
 from dpframework.run.miner import Miner

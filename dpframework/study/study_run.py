@@ -16,10 +16,10 @@ from dpframework.run.miner import Miner
 from dpframework.run.miner_chain import mine_part
 from dpframework.run.observers import Observer
 from dpframework.run.private_table import PrivateTable
-from dpframework.run.recorder_interface import Recorder
+from dpframework.run.run_recorder_interface import Recorder
+from dpframework.study.plan_runner_without_miner import release_all, require_no_choice, require_samples_anew
 from dpframework.study.plugin_registry import registry
 from dpframework.study.results import Results
-from dpframework.study.runner_without_miner import release_all, require_no_choice, require_samples_anew
 from dpframework.study.study_data_type import Given
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_opener import open_table

@@ -12,7 +12,7 @@ from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QuerySto
 from dpframework.facts.periods import Period
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.run.recorder_interface import Recorder
+from dpframework.run.run_recorder_interface import Recorder
 from dpframework.study.study_data_type import Given
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_place import require_read_for

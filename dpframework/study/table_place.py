@@ -25,11 +25,11 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.value_checks import as_pairs
 from dpframework.study.owner_configuration import Place, owner_places
 from dpframework.tables.database_table import require_table_name
-from dpframework.tables.table_paths import DATABASES, files_of, is_url, require_once
+from dpframework.tables.path_pattern_expansion import DATABASES, files_of, is_url, require_once
 
 if TYPE_CHECKING:
     from dpframework.run.miner import Miner
-    from dpframework.run.recorder_interface import Recorder
+    from dpframework.run.run_recorder_interface import Recorder
     from dpframework.tables.coded_table import Table
     from dpframework.tables.database_table import DatabaseTable
     from dpframework.tables.table_files import TableFiles

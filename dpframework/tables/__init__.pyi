@@ -14,6 +14,10 @@ from .engine_base import (
     Rows as Rows,
     Threads as Threads,
 )
+from .fast_code_counts import (
+    counts_by_class as counts_by_class,
+    tally as tally,
+)
 from .file_guess import guess_file as guess_file
 from .grouping_engine import (
     CaseColumn as CaseColumn,
@@ -57,8 +61,4 @@ from .schema_fit import (
 from .silence import silenced as silenced
 from .sql_expressions import SqlColumns as SqlColumns
 from .table_files import TableFiles as TableFiles
-from .tallies import (
-    counts_by_class as counts_by_class,
-    tally as tally,
-)
 from .two_view_reader import read_two_views as read_two_views

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
+from dpframework.facts.installed_packages import package_form
 from dpframework.facts.logical_descriptions import Cases
-from dpframework.facts.packages import package_form
 from dpframework.facts.row_partitions import Cut
 from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import Table

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.installed_packages import distributions
 from dpframework.facts.logical_descriptions import Cases
-from dpframework.facts.packages import distributions
 from dpframework.facts.row_partitions import Cut, number_of_parts
 from dpframework.tables.blocks import Block
 from dpframework.tables.cluster_reading import MOST_LOSSES, ClusterReader

@@ -22,7 +22,7 @@ import numpy as np
 
 from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.csv_file import lines_of
-from dpframework.tables.table_paths import files_of, is_url
+from dpframework.tables.path_pattern_expansion import files_of, is_url
 
 _HEAD = 1 << 20  # how many bytes are read at once
 _LINES = 1 << 17  # the most bytes from which the separator is guessed

@@ -12,7 +12,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, NotOpened, is_failure
 from dpframework.facts.input_limits import FREE_CELLS, MOST_CELLS_PER_BYTE, MOST_COLUMNS
-from dpframework.tables.table_paths import is_url
+from dpframework.tables.path_pattern_expansion import is_url
 
 if TYPE_CHECKING:
     import polars as pl

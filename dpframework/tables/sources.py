@@ -17,9 +17,9 @@ from dpframework.facts.phrases import first_of
 from dpframework.facts.read_options import PLAIN, ReadOptions
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.parquet_files import ParquetFile
+from dpframework.tables.path_pattern_expansion import DATABASES, KINDS, files_at, is_url, name_of
 from dpframework.tables.plain_cell_series import Column, as_column, quietly
 from dpframework.tables.reading_progress import tell
-from dpframework.tables.table_paths import DATABASES, KINDS, files_at, is_url, name_of
 
 if TYPE_CHECKING:
     from dpframework.tables.excel_file import ExcelFile
@@ -293,7 +293,7 @@ def _of_file(file: str, options: Mapping[str, str] | None, part: tuple[int, int]
 
 
 def _of_database(place: str, name: str, read: ReadOptions, options: Mapping[str, str] | None = None) -> Source:
-    from dpframework.tables.sql_rows import SqlRows
+    from dpframework.tables.database_row_reader import SqlRows
 
     rows = SqlRows.open(place, name, read, options)
     return Source(name, rows.columns, rows.blocks, once=True)  # a database promises no order of rows

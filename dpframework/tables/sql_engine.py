@@ -29,7 +29,7 @@ from dpframework.tables.sql_derivation import with_derived_columns
 from dpframework.tables.sql_encoding import SourceEncoder, SqlSource, needed_values
 from dpframework.tables.sql_expressions import SqlColumns
 from dpframework.tables.sql_row_choice import DAY, ID, NTH, ORDER, PLACE, UNIT, RowChooser, SqlPiece
-from dpframework.tables.sql_units import table_of_units
+from dpframework.tables.sql_unit_aggregates import table_of_units
 from dpframework.tables.table_builder import RowFindings, require_found
 from dpframework.tables.table_files import TableFiles
 

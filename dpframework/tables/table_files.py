@@ -17,8 +17,8 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.value_checks import as_names
+from dpframework.tables.path_pattern_expansion import files_at, is_url, name_of
 from dpframework.tables.silence import silenced
-from dpframework.tables.table_paths import files_at, is_url, name_of
 
 if TYPE_CHECKING:
     from dpframework.tables.coded_table import Table

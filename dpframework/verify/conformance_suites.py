@@ -28,7 +28,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
-from dpframework.queries.exact_answers import answer_of, answers_of
+from dpframework.queries.answers_from_declared_attributes import answer_of, answers_of
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.miner import Example, Miner
 from dpframework.run.miner_chain import shown_miner

@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from dpframework.facts.packages import CORE, distributions
+from dpframework.facts.installed_packages import CORE, distributions
 
 # Larger numbers are left out. At these, the difference of two log-densities in double precision is mostly rounding.
 LARGEST = 10**8

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dpframework.facts.privacy_losses import Relation
-from dpframework.plan.code import code_form, code_of
+from dpframework.plan.code_digests import code_form, code_of
 from dpframework.plan.nodes import sequential
 from dpframework.plan.verification_records import VerifiedCode
 from dpframework.run.miner import Example, Miner

@@ -24,10 +24,10 @@ from dpframework.accountant.delta_composition import exact_delta_of
 from dpframework.facts.privacy_losses import NOTHING, ByRelation
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection
 from dpframework.plan import Node, Step
-from dpframework.reports import markdown_report, text_drawings
+from dpframework.reports import markdown_report, tree_mermaid_and_dot
 from dpframework.reports.difference import difference
 from dpframework.reports.html import html_report
-from dpframework.reports.text_drawings import difference_tree
+from dpframework.reports.tree_mermaid_and_dot import difference_tree
 from dpframework.verify import audit, check_accountant, check_losses
 from dpframework.verify.accountants.exact_loss_oracle import RAREST, SCHEMA, delta_at, pairs_of
 
@@ -290,7 +290,7 @@ def test_reports_show_the_delta_beside_epsilon() -> None:
     plan = study.plan()
     text = markdown_report(plan)
     assert "epsilon 1.0, delta 0.01" in text
-    assert "epsilon 2.0, delta 0.02" in text_drawings.tree(plan)
+    assert "epsilon 2.0, delta 0.02" in tree_mermaid_and_dot.tree(plan)
     assert "epsilon 2.0, delta 0.02" in html_report(plan)
     assert "delta 0.01" in plan._repr_html_()
     graph = plan.graph()

@@ -13,12 +13,12 @@ import pytest
 
 import dpframework as dpf
 from dpframework.checks import noise
+from dpframework.checks.assumptions_and_help_pages import CheckPage, check_page
 from dpframework.checks.base import Finding, Findings, Severity
 from dpframework.checks.built_in import BUILT_IN, findings
-from dpframework.checks.finding_help_pages import CheckPage, check_page
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PartitionSelection, PermuteAndFlip
 from dpframework.plan import Step, VerificationRecords
-from dpframework.plan.code import code_of
+from dpframework.plan.code_digests import code_of
 from dpframework.results.error_bounds import ErrorBound
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])], max_rows=100)

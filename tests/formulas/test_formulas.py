@@ -52,7 +52,7 @@ from dpframework.formulas.formula import Formula, at_least, largest_over_classes
 from dpframework.formulas.largest_change_search import tables_of
 from dpframework.formulas.mathml_writer import shape_mathml
 from dpframework.formulas.score_structures import Adds, Shape
-from dpframework.formulas.sensitivity_derivation import fit_bound
+from dpframework.formulas.sensitivity_from_small_tables import fit_bound
 from dpframework.queries import FormulaScores, Norm
 
 HALF = Fraction(1, 2)

@@ -36,7 +36,7 @@ from dpframework.formulas import (
     rows,
     rows_of_part,
     scores_of,
-    sensitivity_derivation,
+    sensitivity_from_small_tables,
     solvers,
     sum_over_classes,
     table_rows,
@@ -45,7 +45,7 @@ from dpframework.formulas import (
 from dpframework.formulas.evaluation import is_rational, value_of
 from dpframework.formulas.formula import form, legend
 from dpframework.formulas.sensitivity_claims import LAST_INCREMENT, Neighbours
-from dpframework.formulas.sensitivity_derivation import _plus, _simple_above, derive, fit_bound
+from dpframework.formulas.sensitivity_from_small_tables import _plus, _simple_above, derive, fit_bound
 from dpframework.formulas.user_cache_folder import cache_folder, write_cached
 
 F = Fraction
@@ -336,23 +336,25 @@ def test_kernels_fill_in_scores_of_int64_counts() -> None:
 
 def test_changes_of_cells_are_exact_on_small_tables_and_limits_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
     shape, asked = Cells((a, b), a - b), list[tuple[list[int], int]]()
-    monkeypatch.setattr(sensitivity_derivation, "find_jump", lambda *_: None)
+    monkeypatch.setattr(sensitivity_from_small_tables, "find_jump", lambda *_: None)
 
     def claimed(low: int, high: int, change: Fraction, *gaps: float, group: int = 1) -> Fraction | None:
         """The claim where the largest change is on tables of so many rows, and less on smaller ones."""
         found = Neighbours((F(low), F(0)), (F(high), F(0)), change)
         left = iter(gaps)
-        monkeypatch.setattr(sensitivity_derivation, "search_change", lambda *_: found)
+        monkeypatch.setattr(sensitivity_from_small_tables, "search_change", lambda *_: found)
         monkeypatch.setattr(
-            sensitivity_derivation, "climb", lambda *given: asked.append((given[2].tolist(), given[4])) or given[2]
+            sensitivity_from_small_tables,
+            "climb",
+            lambda *given: asked.append((given[2].tolist(), given[4])) or given[2],
         )
-        monkeypatch.setattr(sensitivity_derivation, "cell_gaps", lambda *_: [[next(left)]])
-        derived = sensitivity_derivation._derive_for_cells(shape, Change.RISE, group)
+        monkeypatch.setattr(sensitivity_from_small_tables, "cell_gaps", lambda *_: [[next(left)]])
+        derived = sensitivity_from_small_tables._derive_for_cells(shape, Change.RISE, group)
         assert derived.nearest is found
         assert (derived.claim.change, derived.claim.group) == (Change.RISE, group)
         return derived.claim.bound.constant
 
-    large = sensitivity_derivation.MOST_ATTAINED_ROWS
+    large = sensitivity_from_small_tables.MOST_ATTAINED_ROWS
     assert claimed(large, large, F(7, 9), group=3) == F(7, 9)
     assert claimed(0, 1, F(-1)) == 0
     assert claimed(0, 1, F(999_999, 10**6)) == F(999_999, 10**6)

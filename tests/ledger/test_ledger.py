@@ -22,8 +22,8 @@ import dpframework as dpf
 from dpframework.accountant import zcdp_to_epsilon
 from dpframework.cli import main
 from dpframework.cli.run import write_outputs
-from dpframework.facts.output_format_helpers import clock_text
-from dpframework.ledger import chain, sqlite
+from dpframework.facts.output_formats_times_and_csv import clock_text
+from dpframework.ledger import chain, sqlite_connection
 from dpframework.ledger.chain import Chain
 from dpframework.ledger.journal_key_file import journal_key, key_place
 from dpframework.ledger.ledger import Ledger
@@ -668,13 +668,13 @@ def test_a_ledger_of_another_version(ledger):
 
 
 def test_a_ledger_that_is_locked_full_read_only_or_damaged(ledger, monkeypatch, tmp_path):
-    monkeypatch.setattr(sqlite, "PATIENCE", 0.01)
+    monkeypatch.setattr(sqlite_connection, "PATIENCE", 0.01)
     other = sqlite3.connect(ledger.path)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(dpf.InputError, match="another process is writing"):
         ledger.open("x", epsilon=1)
     other.close()
-    connect, head = sqlite.connect, ledger.records().head
+    connect, head = sqlite_connection.connect, ledger.records().head
     for pragma, text in (
         ("PRAGMA max_page_count = 1", "the disk is full"),
         ("PRAGMA query_only = 1", "cannot be written"),
@@ -700,7 +700,7 @@ def test_a_ledger_that_is_locked_full_read_only_or_damaged(ledger, monkeypatch, 
 
 def test_a_change_begins_with_the_lock_and_not_where_it_writes(ledger, monkeypatch):
     """Else two would look at what is left, and then write one after the other."""
-    monkeypatch.setattr(sqlite, "PATIENCE", 0.01)
+    monkeypatch.setattr(sqlite_connection, "PATIENCE", 0.01)
     one, other = chain.Chain(ledger.path), chain.Chain(ledger.path)
     with one.writing():
         with pytest.raises(dpf.InputError, match="another process is writing"), other.writing():

@@ -16,7 +16,6 @@ import dpframework as dpf
 from dpframework.facts.privacy_losses import ByRelation
 from dpframework.facts.unit import UnitChange
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace
-from dpframework.mechanisms.answer_shift_bounds import unit_changes, unit_shifts
 from dpframework.mechanisms.base import LARGEST_INTEGER, LARGEST_SCALE, LATTICE_BITS
 from dpframework.mechanisms.gaussian import (
     FURTHEST_SHIFT,
@@ -27,6 +26,7 @@ from dpframework.mechanisms.gaussian import (
     event_of,
     log_normalizer,
 )
+from dpframework.mechanisms.integer_answer_change_bounds import unit_changes, unit_shifts
 from dpframework.mechanisms.release_losses import double_at_most, either_way
 from dpframework.queries.base import QueryFacts
 

@@ -31,9 +31,9 @@ from dpframework.mechanisms import (
     Mechanism,
     PartitionSelection,
 )
-from dpframework.mechanisms.answer_shift_bounds import unit_changes
 from dpframework.mechanisms.built_in import BUILT_IN
 from dpframework.mechanisms.exponential_interval_mechanism import ExponentialInterval
+from dpframework.mechanisms.integer_answer_change_bounds import unit_changes
 from dpframework.mechanisms.lattice_rounding import LatticePoints
 from dpframework.mechanisms.randomness import Noise, Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.mechanisms.release_losses import double_at_most

@@ -21,7 +21,7 @@ from dpframework.reports.difference import difference
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference, html_report
 from dpframework.reports.report_files import lay_out
-from dpframework.reports.text_drawings import difference_tree
+from dpframework.reports.tree_mermaid_and_dot import difference_tree
 from dpframework.run.node_states import SequentialState, state_of
 
 SCHEMA = dpf.Schema([dpf.Boolean("a")])
@@ -91,7 +91,7 @@ def test_four_files_name_every_kind_and_no_other_file_lists_them() -> None:
         "plan/nodes.py",
         "plan/node_kind_table.py",
         "run/node_states.py",
-        "study/runner_without_miner.py",
+        "study/plan_runner_without_miner.py",
     }
 
 

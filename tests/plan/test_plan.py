@@ -21,7 +21,7 @@ from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.unit import PrivacyUnit, UnitChange
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Budget, Node, Repeat, Step, plan_from_json, walk
-from dpframework.plan.code import component_digest
+from dpframework.plan.code_digests import component_digest
 from dpframework.plan.index import PlanIndex
 from dpframework.plan.node_kind_table import kind_of, label_of
 from dpframework.plan.nodes import distinct

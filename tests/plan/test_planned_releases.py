@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.study.runner_without_miner import require_samples_anew
+from dpframework.study.plan_runner_without_miner import require_samples_anew
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
 TABLE = dpf.Table.from_codes(SCHEMA, [[0, 0, 1, 1, 1], [0, 1, 1, 1, 2]])

@@ -12,11 +12,11 @@ from hypothesis import given, settings, strategies as st
 import dpframework as dpf
 from dpframework.queries.block_counts_of_query import Counting
 from dpframework.queries.counts import cell_counts, marginal_counts
-from dpframework.tables import blocks, tallies
+from dpframework.tables import blocks, fast_code_counts
 from dpframework.tables.block_parts_by_cut import parts_of
 from dpframework.tables.blocks import Block, cells_of
 from dpframework.tables.encoding import code_dtype
-from dpframework.tables.tallies import counts_by_class, tally
+from dpframework.tables.fast_code_counts import counts_by_class, tally
 
 
 @st.composite
@@ -55,7 +55,7 @@ def test_counts_by_tiles_are_the_plain_counts(block: Block, tile: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks.Block.tiles, "__defaults__", (tile,))
         patch.setattr("dpframework.tables.joint_counts.TILE", tile)
-        patch.setattr(tallies, "MANY", 2)
+        patch.setattr(fast_code_counts, "MANY", 2)
         for attribute in block.schema:
             assert marginal_counts(block, attribute).tolist() == plain(block, [attribute.name])
         if block.schema[names[0]].size * block.schema[names[-1]].size < 10**5:
@@ -86,7 +86,7 @@ def test_rows_are_counted_by_code_and_class(block: Block, number: int, seed: int
     sizes = np.array([block.schema.attributes[k].size for k in among])
     with pytest.MonkeyPatch.context() as patch:
         if compiled:
-            patch.setattr(tallies, "FEW", -1)
+            patch.setattr(fast_code_counts, "FEW", -1)
         else:
             patch.delitem(sys.modules, "numba", raising=False)
             patch.setitem(sys.modules, "dpframework.tables.kernels", None)
@@ -118,7 +118,7 @@ def test_rows_are_dealt_out_to_four_tables_and_each_counts_once(rows: int, part:
 
 
 @pytest.mark.parametrize("number", [2, 255, 256])
-@pytest.mark.parametrize("rows", [tallies.MANY - 1, tallies.MANY, tallies.MANY + 1])
+@pytest.mark.parametrize("rows", [fast_code_counts.MANY - 1, fast_code_counts.MANY, fast_code_counts.MANY + 1])
 def test_codes_are_counted_two_at_a_time(number: int, rows: int) -> None:
     codes = np.random.default_rng(rows).integers(0, number, rows).astype(np.uint8)
     twice = np.repeat(codes, 2)[::2]  # as many, but not side by side in memory

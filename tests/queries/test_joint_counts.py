@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import dpframework as dpf
 from dpframework.facts import Below, Boolean, Cases, Categorical, Equals, Not, Numeric
-from dpframework.queries.exact_answers import answer_of
+from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.queries.row_set_intersections import RowSets, in_common
 from dpframework.study.plugin_registry import registry
 from dpframework.tables.engine_base import InMemory, _Blocks

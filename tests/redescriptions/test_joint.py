@@ -19,10 +19,10 @@ from dpframework.redescriptions import (
     Redescription,
     Redescriptions,
     ReportConditions,
-    joint_match_distribution,
+    joint_distribution_fit,
     match_combination_search,
 )
-from dpframework.redescriptions.joint_match_distribution import Floats, Joint, as_cells, fit, trios
+from dpframework.redescriptions.joint_distribution_fit import Floats, Joint, as_cells, fit, trios
 from dpframework.redescriptions.kernels.joint_distribution_sum import sum_states
 from dpframework.redescriptions.match_combination_search import (
     DEVIATIONS,
@@ -257,7 +257,7 @@ def test_what_could_be_noise_is_not_read(monkeypatch: pytest.MonkeyPatch) -> Non
     The fit and the literals do not follow the noise here, so that all supports are as they would be without it.
     """
     counts = tables_of(TABLE, SIDES)
-    monkeypatch.setattr(joint_match_distribution, "OF_NOISE", 0)
+    monkeypatch.setattr(joint_distribution_fit, "OF_NOISE", 0)
     monkeypatch.setattr(match_combination_search, "OF_NOISE", 0)
 
     def read(variance: float) -> set[float]:

@@ -17,7 +17,7 @@ from dpframework.facts import And, Below, Description, Equals, Not
 from dpframework.formulas import Cells
 from dpframework.formulas.evaluation import value_of
 from dpframework.lab.evaluation.table_folds import columns_of
-from dpframework.redescriptions import Match, MatchScores, binary_tests, match_counts
+from dpframework.redescriptions import Match, MatchScores, binary_tests, common_row_counts
 from dpframework.redescriptions.match_choice_budget import budget_of_choices, choices_carried, rows_meant
 from dpframework.redescriptions.match_scores import DISTINCT, GIVEN_CAP
 from dpframework.tables.engine_base import _Blocks
@@ -141,7 +141,7 @@ def test_each_score_is_the_one_that_is_derived(name: str) -> None:
 
 @pytest.mark.parametrize("bits", [0, 5, 256])
 def test_scores_where_several_attributes_of_a_view_may_be_missing(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(match_counts, "MOST_AS_BITS", bits)
+    monkeypatch.setattr(common_row_counts, "MOST_AS_BITS", bits)
     schema = dpf.Schema(
         [
             dpf.Categorical("sea", ["a", "b", "c"], view="left", missing=True),
@@ -300,8 +300,8 @@ CHOICES = [[], KNOWN[:1], KNOWN, KNOWN[1:], [*KNOWN[1:], Equals("zone", "south")
 def test_scores_that_are_remembered_from_choice_to_choice_are_those_counted_anew(
     engine: Any, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(match_counts, "MOST_KEPT", most)
-    monkeypatch.setattr(match_counts, "TILE", 64)
+    monkeypatch.setattr(common_row_counts, "MOST_KEPT", most)
+    monkeypatch.setattr(common_row_counts, "TILE", 64)
     query, other = MatchScores(LEFT, RIGHT, Fraction(1, 10)), MatchScores(LEFT, RIGHT, cap=2)
     agreeing = [k for k, kind in enumerate(KINDS) for _ in range(9 - 6 * kind[0]) if kind[0] == (kind[3] in (1, 2))]
     rows = engine.load(table_of([*agreeing, *np.random.default_rng(5).integers(0, len(KINDS), 20)]))
@@ -319,7 +319,7 @@ def test_sets_are_kept_as_bits_while_there_is_room(lacking: int, kept: int, monk
     """Two blocks of 128 rows have 11 sets each, which take 176 bytes; what is counted from them is counted alike."""
     query = MatchScores(LEFT, RIGHT)
     assert [side.number for side in query._sides] == [1 + 3 + 1 + 1, 1 + 2 + 1 + 1]
-    monkeypatch.setattr(match_counts, "MOST_KEPT", 2 * 176 - lacking)
+    monkeypatch.setattr(common_row_counts, "MOST_KEPT", 2 * 176 - lacking)
     engine = dpf.Threads(2)
     rows = engine.load(table_of(np.random.default_rng(1).integers(0, len(KINDS), 256)))
     sets: Any = {}
@@ -363,8 +363,8 @@ def test_rows_in_common_are_counted_alike_as_bits_and_in_tables(kinds: Any, tile
     within = [np.ones(block.rows, dtype=bool), *(d.holds(block) for d in KNOWN)]
     expected = [[[int((a & b & c).sum()) for b in columns[1]] for a in columns[0]] for c in within]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(match_counts, "TILE", tile)
-        patch.setattr(match_counts, "MOST_AS_BITS", bits)
+        patch.setattr(common_row_counts, "TILE", tile)
+        patch.setattr(common_row_counts, "MOST_AS_BITS", bits)
         assert query.count(block, known=KNOWN).tolist() == expected
         assert query.count(block, known=KNOWN, everyone=False).tolist() == expected[1:]
 

@@ -28,7 +28,7 @@ from scipy.stats import binom, laplace as laplace_of_scipy, norm
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import And, Below, Equals, Not, Or
-from dpframework.facts.output_format_helpers import csv_text
+from dpframework.facts.output_formats_times_and_csv import csv_text
 from dpframework.redescriptions.description_text import sentence
 from dpframework.redescriptions.redescription import Redescription, p_values
 from dpframework.redescriptions.redescriptions import Redescriptions

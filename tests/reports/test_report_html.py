@@ -31,7 +31,7 @@ from dpframework.queries import Histogram
 from dpframework.reports import RunSummary, markdown_report, node_tree, step_rows
 from dpframework.reports.difference import Mark, difference
 from dpframework.reports.html import html_difference, html_report
-from dpframework.reports.page_drawing import MOST_OPEN
+from dpframework.reports.html_plan_drawing import MOST_OPEN
 from dpframework.reports.report_facts import part_rows, public_facts
 
 ODD = "</script><script>document.title='owned'</script>\"'&amp; אבג olleh 🦔"

@@ -19,7 +19,7 @@ from dpframework_trees.tree_weights import require_feasible
 import dpframework as dpf
 from dpframework.basics.marginals_workload import Workload
 from dpframework.facts.expression_operand_domains import labels_of
-from dpframework.facts.expressions import parse
+from dpframework.facts.expression_parser import parse
 from dpframework.facts.public_lookup_tables import as_public_table
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.unit_aggregates import aggregate
@@ -139,7 +139,7 @@ LIMITS = {
     ),
     "groups": Limit(
         lambda n: planned("mean", n, attribute="x", by=["n"]), 4, "by makes 5 groups, more than 4",
-        "dpframework.basics.grouped_miner_base.MOST_GROUPS",
+        "dpframework.basics.filter_and_group_miner_base.MOST_GROUPS",
     ),
     "attributes of a cross table": Limit(
         lambda n: planned("crosstab", 4, attributes=["n", "ill", "x", "more"][:n]), 3, "has two or three"

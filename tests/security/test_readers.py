@@ -38,7 +38,7 @@ JSON = {"json.load", "json.loads", "orjson.loads", "ujson.loads"}
 #: What may be there, and why.
 ALLOWED = {
     ("dpframework/facts/json_reader.py", "json.loads"): "the one reader",
-    ("dpframework/facts/packages.py", "entry_points"): "plugins: installed, so trusted; their names and code's digest",
+    ("dpframework/facts/installed_packages.py", "entry_points"): "plugins: trusted; their names and code's digest",
     ("dpframework/lab/experiment/job_list.py", "entry_points"): "versions of installed plugins",
     ("dpframework/cli/skeleton/__init__.py", "entry_points"): "names that are taken",
     ("dpframework/cli/skeleton/__init__.py", "import importlib.util"): "names that are taken: found, not imported",

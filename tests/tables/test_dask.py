@@ -18,7 +18,7 @@ import pytest
 from killing import KillsAWorker
 
 import dpframework as dpf
-from dpframework.facts.packages import distributions
+from dpframework.facts.installed_packages import distributions
 from dpframework.plan.node_kind_table import label_of
 from dpframework.study.study_file import load_study
 from dpframework.tables import cluster_worker, dask_engine

@@ -16,7 +16,7 @@ from tables.database_studies import connection_of
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.plan import Step, walk
-from dpframework.queries.exact_answers import answer_of
+from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.study.plugin_registry import registry
 from dpframework.tables import Crosstab, sql_engine
 from dpframework.tables.duckdb_connection import DuckDBConnection

@@ -13,7 +13,7 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.errors import NotOpened
 from dpframework.study.study_file import load_study
-from dpframework.tables.table_paths import files_at
+from dpframework.tables.path_pattern_expansion import files_at
 
 SCHEMA = dpf.Schema([dpf.Boolean("a")])
 STUDY = """

@@ -16,8 +16,8 @@ from dpframework.cli import main
 from dpframework.facts.read_options import ReadOptions
 from dpframework.study.owner_configuration import VARIABLE
 from dpframework.study.study_file import load_study
+from dpframework.tables.database_row_reader import as_texts
 from dpframework.tables.excel_file import _exact_cells
-from dpframework.tables.sql_rows import as_texts
 
 SECRET = "ZmlzaGVybWFu"
 NAMES = ("pid", "age", "cost", "day", "ill")
@@ -240,7 +240,7 @@ def test_a_file_of_sqlite_tells_its_tables_only(tmp_path):
 
 def test_rows_that_stop_a_query_are_not_told(tmp_path, monkeypatch):
     """The absolute value of the smallest number is an error of SQLite, on that row only."""
-    monkeypatch.setattr("dpframework.tables.sql_rows.BLOCK_ROWS", 4)
+    monkeypatch.setattr("dpframework.tables.database_row_reader.BLOCK_ROWS", 4)
     rows = [(k, k, k, None, True) for k in range(9)] + [(1, -(2**63), SECRET, None, True)]
     path = base_of(tmp_path / "t.sqlite", rows)
     query = "select abs(age) as age, cost, day, ill from visits"

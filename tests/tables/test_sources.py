@@ -23,6 +23,7 @@ from dpframework.tables import csv_file, parquet_files
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.parquet_files import ParquetFile
+from dpframework.tables.path_pattern_expansion import files_of, name_of
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.table_builder import (
     RowFindings,
@@ -31,7 +32,6 @@ from dpframework.tables.table_builder import (
     require_public_counts,
     source_names,
 )
-from dpframework.tables.table_paths import files_of, name_of
 
 ILL = dpf.Boolean("ill")
 

@@ -19,7 +19,7 @@ from dpframework.reports.dossier import dossier
 from dpframework.study.study_file import load_study
 from dpframework.tables import sql_engine
 from dpframework.tables.schema_fit import check_fit
-from dpframework.tables.sql_units import table_of_units
+from dpframework.tables.sql_unit_aggregates import table_of_units
 from dpframework.tables.unit_accumulators import accumulator
 from dpframework.verify import assert_bounded, assert_derived_row_by_row, unit_readers
 

@@ -15,7 +15,7 @@ from dpframework.lab.evaluation.exact_redescription_quality import (
     select_redescriptions,
 )
 from dpframework.lab.evaluation.pattern_retention import Retention, class_counts, retention_of
-from dpframework.lab.evaluation.prediction import prediction_of
+from dpframework.lab.evaluation.prediction_quality import prediction_of
 from dpframework.lab.evaluation.sklearn_baselines import cart as learned_by_cart
 from dpframework.lab.evaluation.trial import Measure, Trial, find_once
 from dpframework.redescriptions.redescription import Redescription

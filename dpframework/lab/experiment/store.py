@@ -17,7 +17,7 @@ from dpframework.facts.json_reader import parsed_json
 from dpframework.facts.output_overwrite_rule import IN_OWN_FOLDER
 from dpframework.lab.experiment.grid import Cell
 from dpframework.lab.experiment.job import FinishedCell
-from dpframework.ledger.sqlite import connect, meaning
+from dpframework.ledger.sqlite_connection import connect, meaning
 from dpframework.version import __version__
 
 CELLS, LOCK = "cells", "lock"

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts import output_format_helpers
+from dpframework.facts import output_formats_times_and_csv
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import write_whole
 from dpframework.facts.output_overwrite_rule import IN_OWN_FOLDER
@@ -111,7 +111,7 @@ def csv_text(summary: Summary, groups: Sequence[GroupSpread]) -> str:
     """Return a table's groups as CSV, with one line for each group and all statistics."""
     names = [*summary.by, "value", *(field.name for field in attrs.fields(Spread))]
     forms = (group.to_dict() for group in groups)
-    text: str = output_format_helpers.csv_text(names, ([form.get(name, "") for name in names] for form in forms))
+    text: str = output_formats_times_and_csv.csv_text(names, ([form.get(name, "") for name in names] for form in forms))
     return text
 
 

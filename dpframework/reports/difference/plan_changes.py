@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks import BUILT_IN, Check, findings
-from dpframework.plan.code import changes as changes_of_code
+from dpframework.plan.code_digests import changes as changes_of_code
 from dpframework.reports.difference import node_change_sentences, whole_plan_changes
 from dpframework.reports.difference.alignment import align_plans
 from dpframework.reports.difference.merged_plans import MergedNode

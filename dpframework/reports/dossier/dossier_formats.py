@@ -69,7 +69,7 @@ def dossier_file(form: ReportFormat, found: Dossier, *, title: str) -> str:
         case ReportFormat.JSON:
             return json.dumps(found.to_dict(), indent=2) + "\n"
         case ReportFormat.CSV:
-            from dpframework.facts.output_format_helpers import csv_text
+            from dpframework.facts.output_formats_times_and_csv import csv_text
 
             rows = [
                 (one.item.layer, one.item.title, one.item.question, answer.basis.value, answer.text)

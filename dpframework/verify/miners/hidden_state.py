@@ -24,7 +24,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from dpframework.facts.packages import CORE
+from dpframework.facts.installed_packages import CORE
 from dpframework.verify.miners.value_comparison import cell_content
 from dpframework.verify.plugin_code import is_foreign_module
 

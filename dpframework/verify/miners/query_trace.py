@@ -15,7 +15,7 @@ from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query
-from dpframework.queries.exact_answers import answer_of
+from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.verify.mechanisms.neighbour_answers import Answers, invent_answers
 from dpframework.verify.mechanisms.probe_answers import probes, probes_of_one
 from dpframework.verify.mechanisms.sampler_check import serves

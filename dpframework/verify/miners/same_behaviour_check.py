@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from dpframework.facts.privacy_losses import Relation
-from dpframework.queries.exact_answers import answer_of
+from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.verify.file_access_watch import watch_files
 from dpframework.verify.miners.audit_report import Violation
 from dpframework.verify.miners.audit_subject import SCOPE, Subject

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.queries import Query
-from dpframework.queries.exact_answers import answer_of
+from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.verify.plugin_code import constants_of
 from dpframework.verify.queries.answer_changes import FALL, RISE, change_or_failure, coordinates_of
 from dpframework.verify.queries.telling_numbers import Answer, telling_numbers

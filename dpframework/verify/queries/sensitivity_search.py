@@ -17,7 +17,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import UnitChange
 from dpframework.queries import Norm, PiecewiseScores, Query
-from dpframework.queries.exact_answers import answer_of
+from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.verify.miners.table_search import Search
 from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import is_foreign

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.queries import Query, QueryFacts
-from dpframework.queries.exact_answers import answer_of
+from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.tables.blocks import Block
 from dpframework.verify.queries.answer_changes import change_of, coordinates_of
 from dpframework.verify.queries.large_tables import irregular_sizes, telling_kinds

@@ -224,7 +224,7 @@ def swamped(plan: dpf.StudyPlan) -> set[str]:
 def test_preview_and_a_finding_tell_what_the_budget_carries() -> None:
     poor = plan_of(ES(epsilon=1, min_support=200, pairs=20, rounds=80, budget="d3"), clinic_schema())
     assert swamped(poor) == {"pairs", "extensions"}
-    from dpframework.plan.planned_part import previews
+    from dpframework.plan.error_bounds_by_result import previews
 
     texts = {path.split("/")[-1]: preview.text for path, preview in previews(poor).items()}
     assert "this epsilon is enough for" in texts["pairs"]

@@ -20,7 +20,7 @@ from dpframework.facts.logical_descriptions import Below, Description, Equals, d
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.parameter_checks import named_once
 from dpframework.facts.schema import Schema
-from dpframework.plan.planned_part import PlannedPart
+from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.groups import Groups
 

@@ -24,7 +24,7 @@ from dpframework.facts.expression_operand_domains import (
     domain_of,
     labels_of,
 )
-from dpframework.facts.expressions import expression
+from dpframework.facts.expression_parser import expression
 from dpframework.facts.phrases import first_of
 from dpframework.facts.public_lookup_tables import PublicTable
 from dpframework.facts.toml import prefix_errors

@@ -12,7 +12,7 @@ from dpframework.facts.printable import printable
 from dpframework.facts.privacy_losses import decimal_text
 from dpframework.reports.difference.merged_plans import Mark
 from dpframework.reports.loss_text import loss_text
-from dpframework.reports.plan_drawing import NodeDrawing, draw_difference, draw_plan
+from dpframework.reports.plan_drawing_data import NodeDrawing, draw_difference, draw_plan
 
 if TYPE_CHECKING:
     from dpframework.reports.difference import Difference

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.facts import packages
+from dpframework.facts import installed_packages
 from dpframework.facts.errors import PlanRefused
-from dpframework.plan import code
+from dpframework.plan import code_digests
 from dpframework.reports.difference import difference
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, cuts=[18])])
@@ -70,8 +70,8 @@ class Installed:
         for loaded in [name for name in sys.modules if name.partition(".")[0] == self.name]:
             del sys.modules[loaded]
         importlib.invalidate_caches()
-        code.component_digest.cache_clear()
-        code.package_form.cache_clear()
+        code_digests.component_digest.cache_clear()
+        code_digests.package_form.cache_clear()
         plugin = importlib.import_module(f"{self.name}.mechanisms")
         study = dpf.Study(SCHEMA, epsilon=1)
         study.add("counts", plugin.Counts())
@@ -154,11 +154,11 @@ def test_an_approval_holds_for_the_version_that_was_approved(ledger, monkeypatch
     study = dpf.Study(SCHEMA, epsilon=1)
     study.add("tree", dpf.miner("dp-id3", target="ill", epsilon=1))
     ledger.approve("patients", study.plan(), by="officer")
-    code.package_form.cache_clear()
-    monkeypatch.setattr(packages, "distributions", lambda: {"dpframework_trees": ("dpframework", "9.0")})
+    code_digests.package_form.cache_clear()
+    monkeypatch.setattr(installed_packages, "distributions", lambda: {"dpframework_trees": ("dpframework", "9.0")})
     with pytest.raises(PlanRefused, match=f"package 'dpframework_trees' has version 9.0, not {dpf.__version__}"):
         study.run(unread, ledger=ledger.run("patients"))
-    code.package_form.cache_clear()
+    code_digests.package_form.cache_clear()
 
 
 def test_what_has_no_file_is_known_by_its_bytecode():
@@ -167,8 +167,8 @@ def test_what_has_no_file_is_known_by_its_bytecode():
         exec(f"class Counted:\n    def count(self, block):\n        return [x * {factor} for x in block]", vars(module))
         return module.Counted
 
-    assert code.component_digest(made(2)) == code.component_digest(made(2))
-    assert code.component_digest(made(2)) != code.component_digest(made(3))
+    assert code_digests.component_digest(made(2)) == code_digests.component_digest(made(2))
+    assert code_digests.component_digest(made(2)) != code_digests.component_digest(made(3))
 
 
 def test_a_plan_file_whose_code_was_edited_does_not_fit_its_hash():
@@ -232,14 +232,14 @@ OLD = {
     ],
 )
 def test_what_of_the_code_is_different_is_told_in_words(components, packages, told):
-    assert code.changes(OLD, {"components": components, "packages": packages}) == told
-    assert code.changes({"components": [], "packages": []}, OLD) == []
+    assert code_digests.changes(OLD, {"components": components, "packages": packages}) == told
+    assert code_digests.changes({"components": [], "packages": []}, OLD) == []
 
 
 def test_components_and_packages_are_written_once_and_in_order():
     step = dpf.step("n", dpf.queries.Count(), dpf.mechanisms.Laplace(1))
     root = dpf.sequential(step, dpf.step("m", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1)))
-    held = code.code_of(root, [("miner", "zeta", Counted), ("miner", "alpha", Counted)])
+    held = code_digests.code_of(root, [("miner", "zeta", Counted), ("miner", "alpha", Counted)])
     assert [(one["kind"], one["name"]) for one in held["components"]] == [
         ("mechanism", "discrete-laplace"),
         ("mechanism", "laplace"),
@@ -252,8 +252,8 @@ def test_components_and_packages_are_written_once_and_in_order():
     assert names == sorted(names)
     assert "dpframework" in names
     assert "builtins" not in names
-    planned = code.PlannedCode(root, [])
-    assert dict(planned) == code.code_of(root, [])
+    planned = code_digests.PlannedCode(root, [])
+    assert dict(planned) == code_digests.code_of(root, [])
     assert (len(planned), list(planned)) == (2, ["components", "packages"])
 
 
@@ -263,10 +263,10 @@ class Counted:
 
 def test_a_class_is_known_by_the_files_of_its_bases_in_order():
     own = hashlib.sha256(Path(__file__).read_bytes()).digest()
-    assert code.component_digest(Counted) == hashlib.sha256(own).hexdigest()
+    assert code_digests.component_digest(Counted) == hashlib.sha256(own).hexdigest()
     twice = type("Twice", (Counted,), {"__module__": __name__})
-    assert code.component_digest(twice) == hashlib.sha256(own + own).hexdigest()
-    assert code.class_path(Counted) == f"{__name__}:Counted"
+    assert code_digests.component_digest(twice) == hashlib.sha256(own + own).hexdigest()
+    assert code_digests.class_path(Counted) == f"{__name__}:Counted"
 
 
 def test_bytecode_knows_what_is_wrapped_and_what_is_within():
@@ -276,7 +276,7 @@ def test_bytecode_knows_what_is_wrapped_and_what_is_within():
         module = types.ModuleType("typed_in_too")
         body = "import functools\nclass Made:\n" + "\n".join(f"    {line}" for line in text.splitlines())
         exec(body, vars(module))
-        return code.component_digest(module.Made)
+        return code_digests.component_digest(module.Made)
 
     kinds = [
         "def f(self):\n    return {}",
@@ -301,9 +301,9 @@ def test_bytecode_knows_what_is_wrapped_and_what_is_within():
 
 def test_what_has_no_file_has_the_same_digest_in_every_process():
     script = (
-        "import types; from dpframework.plan import code; module = types.ModuleType('typed')\n"
+        "import types; from dpframework.plan import code_digests; module = types.ModuleType('typed')\n"
         'text = \'class Made:\\n def f(self, x):\\n  return x in {"a", "b", "c", "d", "e"}\'\n'
-        "exec(text, vars(module)); print(code.component_digest(module.Made))"
+        "exec(text, vars(module)); print(code_digests.component_digest(module.Made))"
     )
     seeds = ({**os.environ, "PYTHONHASHSEED": str(seed)} for seed in range(3))
     printed = {subprocess.run([sys.executable, "-c", script], env=env, capture_output=True).stdout for env in seeds}

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from dpframework.facts import And, Below, Equals, InputError, Not, Or
 from dpframework.facts.logical_descriptions import Description
 from dpframework.redescriptions import Redescription, Redescriptions
-from dpframework.redescriptions.area_map import MOST_REGIONS, _Points, region
+from dpframework.redescriptions.map_over_two_attributes import MOST_REGIONS, _Points, region
 from dpframework.results import Noisy
 
 NAMES = ("lon", "lat")

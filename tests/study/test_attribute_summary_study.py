@@ -12,8 +12,8 @@ import pytest
 
 import dpframework as dpf
 from dpframework.cli import main
+from dpframework.study.attribute_summary_study import describe
 from dpframework.study.study_file import load_study
-from dpframework.study.whole_table_study import describe
 
 SCHEMA = dpf.Schema(
     [

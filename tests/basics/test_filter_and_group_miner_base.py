@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import dpframework as dpf
-from dpframework.basics.grouped_miner_base import (
+from dpframework.basics.filter_and_group_miner_base import (
     MOST_GROUPS,
     GroupedMiner,
     as_description,

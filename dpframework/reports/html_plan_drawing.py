@@ -11,7 +11,7 @@ import attrs
 from dpframework.facts.phrases import count_text
 from dpframework.reports.difference.merged_plans import Mark
 from dpframework.reports.node_rows import NodeRow
-from dpframework.reports.plan_drawing import NodeDrawing, draw_difference, draw_plan
+from dpframework.reports.plan_drawing_data import NodeDrawing, draw_difference, draw_plan
 from dpframework.reports.run_summary import RunSummary
 from dpframework.study.study_plan import StudyPlan
 

@@ -24,7 +24,7 @@ from dpframework.formulas import (
 )
 from dpframework.formulas.largest_change_search import MOST_JOINING, find_refutation, tables_of, ways_to_join
 from dpframework.formulas.sensitivity_claims import Change, Claim
-from dpframework.formulas.threshold_tables import tables_at_thresholds, tables_of_parts, thresholds
+from dpframework.formulas.trial_tables_at_thresholds import tables_at_thresholds, tables_of_parts, thresholds
 from dpframework.queries import FormulaScores
 
 a, b = cells("a", "b")

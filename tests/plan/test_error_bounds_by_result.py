@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
 from dpframework.mechanisms.base import Mechanism
-from dpframework.plan.planned_part import PlannedPart, PlannedStep
+from dpframework.plan.error_bounds_by_result import PlannedPart, PlannedStep
 from dpframework.redescriptions import MatchScores
 from dpframework.results.error_bounds import BoundKind, TableSize
 
