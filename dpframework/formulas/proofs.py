@@ -24,7 +24,8 @@ from dpframework.formulas.smt import UnprovableError, without_claim
 from dpframework.formulas.smt_goal_ground_test import ground_problem, range_problem
 from dpframework.formulas.smt_goals_for_cells import cell_goals, range_goals, simpler_claims
 from dpframework.formulas.smt_goals_for_parts import induction_goals, part_goals, provable_facts, replacement_goal
-from dpframework.formulas.smt_goals_for_totals import norm_goals, outer_goals
+from dpframework.formulas.smt_goals_for_totals import outer_goals
+from dpframework.formulas.smt_goals_for_vectors import norm_goals
 from dpframework.formulas.solvers import CVC5, Z3, solve
 
 

@@ -1,13 +1,11 @@
-"""Goals for functions of totals whose rise and fall are proved elsewhere, and for vectors that are summed over rows.
+"""Goals for functions of totals whose rise and fall are proved elsewhere.
 
-1. *Outer.* A total lies between 0 and h N, where N is the number of rows and h is `Total.per_row`. An added row moves
-the total by a number in [-fall, rise]. Let a formula have degree 1 in each total, and divide only by the number of rows
-or by a constant. Its change has degree 1 in each total and in each move. So the change is largest at a vertex of the
-box of all totals and moves. There is a goal for each vertex, with N as the only unknown. If a total is only multiplied
-by a number and added, the change does not depend on where the total is in its range, so only one end is tried. Formulas
-of another form are refused.
-2. *Norm.* A row adds its entries to a vector. When a row is added, the norm of the vector's change is the norm of the
-row's entries. When a row is replaced, it is the norm of the difference of two rows' entries.
+A total lies between 0 and h N, where N is the number of rows and h is `Total.per_row`. An added row moves the total by
+a number in [-fall, rise]. Let a formula have degree 1 in each total, and divide only by the number of rows or by a
+constant. Its change has degree 1 in each total and in each move. So the change is largest at a vertex of the box of all
+totals and moves. There is a goal for each vertex, with N as the only unknown. If a total is only multiplied by a number
+and added, the change does not depend on where the total is in its range, so only one end is tried. Formulas of another
+form are refused.
 """
 
 from __future__ import annotations
@@ -16,10 +14,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product as combinations
 
-from dpframework.formulas.formula import Formula, Operation, PublicRange
-from dpframework.formulas.score_structures import Adds, Outer, table_rows
+from dpframework.formulas.formula import Formula, Operation
+from dpframework.formulas.score_structures import Outer, table_rows
 from dpframework.formulas.sensitivity_claims import Change, Claim
-from dpframework.formulas.smt import Goal, Ratio, UnprovableError, divisions, number_text, table_ratio, total
+from dpframework.formulas.smt import Goal, Ratio, UnprovableError, divisions, number_text, table_ratio
 
 _END = tuple[bool, ...]  #: For each total, whether it, or its move, is at the upper end of its range.
 
@@ -107,43 +105,3 @@ def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END
     low, high = sides if claim.change is not Change.FALL else reversed(sides)
     goal.deny(high, low, goal.ratio(claim.bound, {}))
     return goal.text()
-
-
-def norm_goals(shape: Adds, claim: Claim) -> Iterator[str]:
-    """Yield the goals of a claim about a norm: one goal, or for the linf norm one goal for each entry."""
-    if claim.group > 1:
-        raise UnprovableError("no rule covers several rows of a vector")
-    for which in range(len(shape.entries)) if claim.change is Change.LINF else (None,):
-        goal = Goal(False)
-        new = _entries(goal, shape, "")
-        old = _entries(goal, shape, "_before") if claim.replaced else ["0.0"] * len(new)
-        moved = [f"(- {one} {other})" for one, other in zip(new, old, strict=True)]
-        squared = claim.change is Change.SQUARED_L2
-        sizes = [f"(* {one} {one})" if squared else f"(ite (>= {one} 0.0) {one} (- {one}))" for one in moved]
-        size = total(sizes) if which is None else sizes[which]
-        goal.deny((size, "1.0"), ("0.0", "1.0"), goal.ratio(claim.bound, {}))
-        yield goal.text()
-
-
-def _entries(goal: Goal, shape: Adds, tag: str) -> list[str]:
-    """Return the terms for a row's entries.
-
-    The names of the row's public parameters end in `tag`, so that two rows have different parameters.
-    """
-    terms: dict[Formula, Ratio] = {}
-    for entry in shape.entries:
-        for free in entry.leaves(Operation.PUBLIC):
-            assert isinstance(free.value, PublicRange)
-            own = PublicRange(f"{free.value.name}{tag}", free.value.lower, free.value.upper)
-            terms[free] = goal.ratio(Formula(Operation.PUBLIC, value=own), {})
-    entries = []
-    for entry in shape.entries:
-        top, bottom = goal.ratio(entry, terms)
-        if bottom != "1.0":
-            raise UnprovableError(f"the entry '{entry}' holds a quotient")
-        entries.append(top)
-    if shape.shares:
-        for top in entries:
-            goal.assume(f"(<= 0.0 {top} 1.0)")
-        goal.assume(f"(<= {total(entries)} 1.0)")
-    return entries

@@ -39,7 +39,8 @@ from dpframework.formulas import (
 )
 from dpframework.formulas.smt_goals_for_cells import cell_goals, range_goals
 from dpframework.formulas.smt_goals_for_parts import FACTS, induction_goals, part_goals, replacement_goal
-from dpframework.formulas.smt_goals_for_totals import norm_goals, outer_goals
+from dpframework.formulas.smt_goals_for_totals import outer_goals
+from dpframework.formulas.smt_goals_for_vectors import norm_goals
 
 CHANGES = (Change.RISE, Change.FALL, Change.REPLACED)
 

@@ -54,7 +54,8 @@ from dpframework.formulas.smt import (
 )
 from dpframework.formulas.smt_goals_for_cells import cell_goals, simpler_claims
 from dpframework.formulas.smt_goals_for_parts import part_goals, provable_facts
-from dpframework.formulas.smt_goals_for_totals import norm_goals, outer_goals
+from dpframework.formulas.smt_goals_for_totals import outer_goals
+from dpframework.formulas.smt_goals_for_vectors import norm_goals
 
 F = Fraction
 CHANGES = (Change.RISE, Change.FALL, Change.REPLACED)
