@@ -1,7 +1,6 @@
 from .approvals import (
     Approval as Approval,
     Binding as Binding,
-    RecordedRun as RecordedRun,
     data_digests as data_digests,
 )
 from .chain import Head as Head, LedgerTampered as LedgerTampered
@@ -12,6 +11,7 @@ from .ledger_run import LedgerRun as LedgerRun
 from .ledger_state import Records as Records
 from .outside_releases import Outside as Outside, OutsideKind as OutsideKind
 from .pin import Pin as Pin
+from .recorded_run import RecordedRun as RecordedRun
 from .run_entry_subject import RecordedResult as RecordedResult, RunSubject as RunSubject
 from .signers import Signers as Signers, read_signers as read_signers
 from .spending_report import (

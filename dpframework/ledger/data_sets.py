@@ -14,8 +14,9 @@ from dpframework.facts.periods import Period
 from dpframework.facts.phrases import count_text
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation, decimal_text
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.ledger.approvals import Approval, RecordedRun
+from dpframework.ledger.approvals import Approval
 from dpframework.ledger.outside_releases import Outside
+from dpframework.ledger.recorded_run import RecordedRun
 from dpframework.plan.code_digests import changes
 from dpframework.plan.plan import Plan
 from dpframework.plan.verification_records import VerificationRecords, code_verdicts

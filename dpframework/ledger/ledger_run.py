@@ -20,10 +20,11 @@ from typing import Any, final
 
 from dpframework.facts.errors import InputError, NotOpened, PlanRefused, QueryStopped, ReleaseRefused, is_failure
 from dpframework.facts.process_identity import this_process
-from dpframework.ledger.approvals import RecordedRun, data_digests
+from dpframework.ledger.approvals import data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.ledger_state import Records, refusal
+from dpframework.ledger.recorded_run import RecordedRun
 from dpframework.ledger.release_journal import Owner, RunJournal, StoredRelease, encode_output, require_as_left
 from dpframework.ledger.resumable_release_gate import JournaledGate
 from dpframework.ledger.run_entry_subject import RunSubject

@@ -10,11 +10,12 @@ from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused, nearest
 from dpframework.facts.json_reader import require_form
 from dpframework.facts.privacy_losses import NOTHING
-from dpframework.ledger.approvals import Approval, Binding, RecordedRun
+from dpframework.ledger.approvals import Approval, Binding
 from dpframework.ledger.chain import START, Entry, LedgerTampered
 from dpframework.ledger.data_set_opening_entry import opened_data_set
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.outside_releases import Outside
+from dpframework.ledger.recorded_run import RecordedRun
 from dpframework.ledger.run_entry_subject import RunSubject
 from dpframework.ledger.signatures import SignatureError, text_to_sign
 from dpframework.ledger.signed_decisions import DECISIONS, Decision

@@ -13,8 +13,8 @@ from dpframework.facts import UnitChange
 from dpframework.facts.choice_enum import Choice
 from dpframework.facts.errors import PlanRefused
 from dpframework.facts.privacy_losses import readable
-from dpframework.ledger.approvals import RecordedRun
 from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.recorded_run import RecordedRun
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Step
 from dpframework.queries import Count
