@@ -3,7 +3,7 @@
 The budget is a pure epsilon or a rho. An epsilon is spent by Laplace noise (on integers, for counts) and by
 permute-and-flip. A rho is spent by Gaussian noise and by the exponential mechanism, which have the smallest rho for the
 same error. So with a rho there is less noise if many releases share one delta. Miners of several counts may use noise
-of another shape, which fits these counts better (see `crosstab_miners` and `marginals_miner`).
+of another shape, which fits these counts better (see `cell_count_miner_base` and `marginals_miner`).
 """
 
 from __future__ import annotations

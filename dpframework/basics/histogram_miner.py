@@ -11,7 +11,7 @@ import attrs
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
 from dpframework.basics.bounds_parameter_checks import as_bounds, bounds_misfit
-from dpframework.basics.crosstab_miners import TableMiner
+from dpframework.basics.cell_count_miner_base import TableMiner
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import named_once

@@ -12,8 +12,8 @@ import attrs
 import numpy as np
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
+from dpframework.basics.cell_count_miner_base import counting_mechanism
 from dpframework.basics.count_miner import whole_estimate
-from dpframework.basics.crosstab_miners import counting_mechanism
 from dpframework.basics.filter_and_group_miner_base import (
     GroupedMiner,
     as_description,

@@ -146,7 +146,7 @@ LIMITS = {
     ),
     "cells of a cross table": Limit(
         lambda n: planned("crosstab", n, attributes=["n", "ill"]), 4, "cells, more than 8",
-        "dpframework.basics.crosstab_miners.MOST_CODES", 8,
+        "dpframework.basics.cell_count_miner_base.MOST_CODES", 8,
     ),
     "cells of a marginal": Limit(
         lambda n: planned("marginals", n, of=[["n", "ill"]]), 4, "cells, more than 8",

@@ -1,0 +1,100 @@
+"""The base class of miners that count rows in disjoint cells, and the mechanism of their noise.
+
+Each of these miners releases one query: counts in disjoint cells, with integer noise on every cell. Its sensitivities
+are those of a histogram. An added row raises one cell by 1. Independent Laplace noise fits such a change, since its
+density depends on the l1 norm of the noise. A replaced row lowers one cell and raises another. If the number of rows is
+public, noise that adds up to 0 fits this change better (`dpframework.mechanisms.KNorm`). For two cells its variance is
+a quarter of the variance of Laplace noise, and for four cells about half.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import attrs
+
+from dpframework.basics.released_row_cap_miner_base import RowsMiner
+from dpframework.facts.attributes import MOST_CODES, Attribute, Numeric
+from dpframework.facts.errors import InputError
+from dpframework.facts.schema import Schema
+from dpframework.mechanisms.base import Calibration, Mechanism
+from dpframework.mechanisms.laplace import DiscreteLaplace
+from dpframework.plan.error_bounds_by_result import PlannedPart
+from dpframework.plan.nodes import Node, step
+from dpframework.queries.base import Query
+from dpframework.queries.counts import JointHistogram
+from dpframework.results.error_bounds import UNCLIPPED, ErrorBound
+from dpframework.results.frequencies import Frequencies
+from dpframework.run.private_table import PrivateTable
+
+_MOST_BALANCED = 100  # cells: for more, noise that adds up to 0 saves less than 3 % and takes longer
+
+
+def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mechanism:
+    """Return the mechanism for the counts of a query: `counter`, or K-norm noise where that is better.
+
+    K-norm noise replaces Laplace noise if the number of rows is public and there are at most `_MOST_BALANCED` cells.
+    """
+    if schema.rows is None or (query.answer_length or 0) > _MOST_BALANCED or not isinstance(counter, DiscreteLaplace):
+        return counter
+    from dpframework.mechanisms.knorm import KNorm  # not needed by most counts
+
+    balanced = KNorm(counter.epsilon)
+    return balanced if balanced.misfit(query.facts()) is None else counter
+
+
+@attrs.frozen
+class TableMiner(RowsMiner):
+    """The base class of miners that release the number of rows in each cell of a contingency table."""
+
+    @abc.abstractmethod
+    def cells(self, schema: Schema) -> tuple[Attribute, ...]:
+        """Return the attributes whose codes make the cells."""
+
+    def plan_rows(self, schema: Schema) -> Node:
+        """Plan one release of all counts."""
+        attributes = self.cells(schema)
+        number = math.prod(attribute.size for attribute in attributes)
+        if number > MOST_CODES:
+            raise InputError(f"the table has {number} cells, more than {MOST_CODES}; take fewer attributes or bins")
+        return self.plan_step(JointHistogram(attributes), schema)
+
+    def plan_step(self, query: Query, schema: Schema, uses: Iterable[str] = ()) -> Node:
+        """Plan the release of the counts by a query."""
+        return step("counts", query, counting_mechanism(self.counter, query, schema), uses=uses)
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return the names of the attributes whose bins are not those of the schema."""
+        return [own.name for own in self.cells(schema) if own != schema[own.name]]
+
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the error bound of each count, in rows, with the biases of the counts."""
+        calibration = part.calibration("counts")
+        if calibration is None or part.schema is None:
+            return part.bounds_of_steps()
+        attributes = self.cells(part.schema)
+        what = f"counts of {' by '.join(repr(one.name) for one in attributes)}"
+        bound = part.counts_bound(what, calibration.preview.within, math.prod(one.size for one in attributes))
+        biases = []
+        for one in attributes:
+            if isinstance(one, Numeric):
+                biases.append(f"values of '{one.name}' beyond its bounds count in the first or last bin")
+            if not one.missing:
+                biases.append(f"rows without '{one.name}' count as {one.labels[0]}")
+        return [attrs.evolve(bound, steps=("counts",), biases=[*biases, UNCLIPPED])]
+
+    def mine_rows(self, table: PrivateTable) -> Frequencies:
+        """Release the counts."""
+        return self.table_of(table.calibration("counts"), self.cells(table.schema), table.release("counts"))
+
+    def table_of(self, calibration: Calibration, attributes: Iterable[Attribute], counts: Any) -> Frequencies:
+        """Return the released counts of some attributes' cells as a table."""
+        from dpframework.mechanisms.knorm import KNorm
+
+        names, labels = zip(*((a.name, a.labels) for a in attributes), strict=True)
+        # If the number of rows is public, K-norm noise adds up to 0, so the total is exact.
+        exact = calibration.same_rows and isinstance(calibration.mechanism, KNorm)
+        return Frequencies(names, labels, counts, calibration.variance, exact_total=exact)
