@@ -111,16 +111,16 @@ from .tables.engine_base import (
     Mapped as Mapped,
     Threads as Threads,
 )
-from .tables.inference import (
-    draft_schema as draft_schema,
-    infer_schema as infer_schema,
-    infer_two_view_schema as infer_two_view_schema,
-)
 from .tables.postgres_engine import Postgres as Postgres
 from .tables.reading import (
     read_table as read_table,
     table_from_columns as table_from_columns,
     table_from_frame as table_from_frame,
+)
+from .tables.schema_inference import (
+    draft_schema as draft_schema,
+    infer_schema as infer_schema,
+    infer_two_view_schema as infer_two_view_schema,
 )
 from .tables.table_files import TableFiles as TableFiles
 from .tables.two_view_reader import read_two_views as read_two_views

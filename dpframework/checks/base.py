@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.accountant import AccountedPlan
+from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.errors import InputError
 from dpframework.facts.notebook_html import html_line, html_table
 from dpframework.facts.phrases import count_text
-from dpframework.facts.printable import printable
 from dpframework.plan.plan import Plan
 from dpframework.results.result import Drawable, axes_or_new
 

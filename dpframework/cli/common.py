@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from dpframework.cli import completion
+from dpframework.facts.control_character_escapes import printable, printable_lines
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
-from dpframework.facts.printable import printable, printable_lines
 from dpframework.facts.toml import prefix_errors
 from dpframework.results.json_safe import json_text
 from dpframework.study.plugin_registry import registry

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from dpframework import ledger as ledgers, reports  # both load lazily, so other commands do not wait for them
 from dpframework.cli.common import plain_table
+from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.output_formats_times_and_csv import clock_text
 from dpframework.facts.phrases import count_text
-from dpframework.facts.printable import printable
 from dpframework.facts.privacy_losses import PrivacyLoss, decimal_text, readable
 
 if TYPE_CHECKING:

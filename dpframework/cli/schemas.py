@@ -186,8 +186,8 @@ def _require_join(right: Path | None, key: str | None) -> None:
 
 def _draft(file: Path, right: Path | None, key: str | None, choices: dict[str, Any]) -> SchemaDraft:
     """Return the draft of a schema for one file or for two views. Errors name this command's options."""
-    from dpframework.tables.inference import draft_schema, infer_two_view_schema
     from dpframework.tables.schema_draft import SchemaDraft
+    from dpframework.tables.schema_inference import draft_schema, infer_two_view_schema
 
     _require_join(right, key)
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.segment import Segment
 
-from dpframework.facts.printable import printable_lines
+from dpframework.facts.control_character_escapes import printable_lines
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType

@@ -23,9 +23,9 @@ from dpframework.cli.common import (
     read_path,
     warn_of_problems,
 )
+from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.output_overwrite_rule import require_output
-from dpframework.facts.printable import printable
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.run.miner import Example

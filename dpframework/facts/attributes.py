@@ -13,9 +13,9 @@ import attrs
 
 from dpframework.facts.canonical_cells import Form, of_text
 from dpframework.facts.choice_enum import Choice
+from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.errors import InputError
 from dpframework.facts.phrases import count_text
-from dpframework.facts.printable import printable
 from dpframework.facts.value_checks import (
     finite_number,
     is_increasing,

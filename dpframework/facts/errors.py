@@ -10,8 +10,8 @@ import traceback
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dpframework.facts.control_character_escapes import printable_lines
 from dpframework.facts.phrases import first_of
-from dpframework.facts.printable import printable_lines
 
 #: A longer message is cut to about this many characters, since nobody reads a quoted value of thousands of characters.
 LONGEST = 2000

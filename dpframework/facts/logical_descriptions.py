@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.printable import printable
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import as_float
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from dpframework.facts.printable import printable, printable_lines
+from dpframework.facts.control_character_escapes import printable, printable_lines
 
 _NUMERIC = re.compile(r"[\[(]?[±+-]?[0-9][0-9,.]*(e[+-]?[0-9]+)?( %)?(,? [±+-]?[0-9][0-9,.]*)?[\])]?", re.ASCII)
 

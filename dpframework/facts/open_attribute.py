@@ -17,8 +17,8 @@ import attrs
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.canonical_cells import label_of, of_text
+from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.printable import printable
 from dpframework.facts.value_checks import require_list
 
 #: The label of the rows that have none of the released keys. A cell with this text has no key.

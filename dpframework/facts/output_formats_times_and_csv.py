@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.errors import InputError
-from dpframework.facts.printable import printable
 
 T = TypeVar("T")
 

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dpframework.facts.control_character_escapes import is_printable
 from dpframework.facts.errors import DPFrameworkError, InputError, nearest
 from dpframework.facts.files import read_text
 from dpframework.facts.input_limits import MOST_KEY_PARTS, MOST_NESTED, MOST_TOML_BYTES
-from dpframework.facts.printable import is_printable
 from dpframework.facts.value_checks import require_shallow, too_deep
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

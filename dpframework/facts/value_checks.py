@@ -14,8 +14,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from dpframework.facts.control_character_escapes import is_printable, printable
 from dpframework.facts.errors import InputError
-from dpframework.facts.printable import is_printable, printable
 
 #: The most rows of any table. Rows are numbered, and the rows of a block are counted, in 32 bits.
 MOST_ROWS = 2**31 - 1

@@ -79,11 +79,11 @@ from .sensitivity_from_small_tables import (
     DerivedClaim as DerivedClaim,
     derive as derive,
 )
-from .smt import without_claim as without_claim
 from .smt_goal_ground_test import (
     ground_problem as ground_problem,
     query_problem as query_problem,
 )
+from .smt_goal_writer import without_claim as without_claim
 from .solvers import (
     has_solvers as has_solvers,
     require_solvers as require_solvers,

@@ -21,7 +21,6 @@ from dpframework.formulas.proof_arguments import Argument, Fact, Rule
 from dpframework.formulas.proofs import vacuous
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts
 from dpframework.formulas.sensitivity_claims import Change
-from dpframework.formulas.smt import UnprovableError, divisions
 from dpframework.formulas.smt_goal_evaluator import CLOSE, Expression, GroundGoal, names_in, value_in
 from dpframework.formulas.smt_goal_ground_test import (
     GroundPair,
@@ -31,6 +30,7 @@ from dpframework.formulas.smt_goal_ground_test import (
     neighbours,
     range_problem,
 )
+from dpframework.formulas.smt_goal_writer import UnprovableError, divisions
 from dpframework.formulas.smt_goals_for_cells import simpler_claims
 from dpframework.formulas.smt_goals_for_totals import require_multilinear
 from dpframework.formulas.solvers import SOLVERS, solve

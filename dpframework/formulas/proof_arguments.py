@@ -17,7 +17,7 @@ from dpframework.formulas.formula import AGGREGATES, Formula, form
 from dpframework.formulas.formula_json_reader import read_claim, read_formula, read_shape
 from dpframework.formulas.score_structures import Cells, Outer, Parts, Shape
 from dpframework.formulas.sensitivity_claims import Claim
-from dpframework.formulas.smt import divisions
+from dpframework.formulas.smt_goal_writer import divisions
 
 
 class Rule(enum.StrEnum):

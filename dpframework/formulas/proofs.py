@@ -20,8 +20,8 @@ from dpframework.formulas.proof_arguments import Argument, Fact, Rule
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Shape
 from dpframework.formulas.sensitivity_claims import Change, Claim, Neighbours
 from dpframework.formulas.sensitivity_from_small_tables import derive
-from dpframework.formulas.smt import UnprovableError, without_claim
 from dpframework.formulas.smt_goal_ground_test import ground_problem, range_problem
+from dpframework.formulas.smt_goal_writer import UnprovableError, without_claim
 from dpframework.formulas.smt_goals_for_cells import cell_goals, range_goals, simpler_claims
 from dpframework.formulas.smt_goals_for_parts import induction_goals, part_goals, provable_facts, replacement_goal
 from dpframework.formulas.smt_goals_for_totals import outer_goals

@@ -13,7 +13,7 @@ import numpy as np
 from dpframework.facts.errors import InputError
 from dpframework.formulas.formula import Formula, Operation
 from dpframework.formulas.score_structures import Cells, Parts, Scored
-from dpframework.formulas.smt import is_whole
+from dpframework.formulas.smt_goal_writer import is_whole
 
 UNIT_ROUNDOFF = Fraction(1, 2**53)
 LIBRARY_ROUNDOFFS = 10  # how many unit roundoffs a logarithm or a power may be off by, together with one addition

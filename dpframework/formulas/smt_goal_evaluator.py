@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import read_ratio
-from dpframework.formulas.smt import CLAIM, DENIAL, SHARED_DENIAL
+from dpframework.formulas.smt_goal_writer import CLAIM, DENIAL, SHARED_DENIAL
 
 Expression: TypeAlias = "str | list[Any]"
 CLOSE = 1e-9  # the relative difference up to which numbers count as equal, since roots and logarithms are rounded

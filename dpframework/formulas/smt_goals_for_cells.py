@@ -25,7 +25,7 @@ from itertools import product as combinations
 from dpframework.formulas.formula import Formula, Operation
 from dpframework.formulas.score_structures import Cells
 from dpframework.formulas.sensitivity_claims import Change, Claim
-from dpframework.formulas.smt import Goal, Ratio, divisions, product, table_ratio, total
+from dpframework.formulas.smt_goal_writer import Goal, Ratio, divisions, product, table_ratio, total
 
 #: Where a row goes: the position of a cell, or None for no cell.
 Spot = int | None

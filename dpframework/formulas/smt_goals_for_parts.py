@@ -26,7 +26,7 @@ from itertools import product as combinations
 from dpframework.formulas.formula import AGGREGATES, Formula, Operation, n, rows, rows_of_part
 from dpframework.formulas.score_structures import Parts
 from dpframework.formulas.sensitivity_claims import Change, Claim
-from dpframework.formulas.smt import Goal, Ratio, UnprovableError, divisions, table_ratio, total
+from dpframework.formulas.smt_goal_writer import Goal, Ratio, UnprovableError, divisions, table_ratio, total
 
 #: The facts that may hold for an aggregate {s} over classes that have {rest} rows together. {phi} is the aggregate's
 #: term for a single class of {rest} rows.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dpframework.formulas.formula import Formula, Operation, PublicRange
 from dpframework.formulas.score_structures import Adds
 from dpframework.formulas.sensitivity_claims import Change, Claim
-from dpframework.formulas.smt import Goal, Ratio, UnprovableError, total
+from dpframework.formulas.smt_goal_writer import Goal, Ratio, UnprovableError, total
 
 
 def norm_goals(shape: Adds, claim: Claim) -> Iterator[str]:

@@ -7,10 +7,10 @@ from .chain import Head as Head, LedgerTampered as LedgerTampered
 from .data_set_opening_entry import opening as opening
 from .data_sets import DataSet as DataSet
 from .ledger import Ledger as Ledger
+from .ledger_pin_file import Pin as Pin
 from .ledger_run import LedgerRun as LedgerRun
 from .ledger_state import Records as Records
 from .outside_releases import Outside as Outside, OutsideKind as OutsideKind
-from .pin import Pin as Pin
 from .recorded_run import RecordedRun as RecordedRun
 from .run_entry_subject import RecordedResult as RecordedResult, RunSubject as RunSubject
 from .signers import Signers as Signers, read_signers as read_signers

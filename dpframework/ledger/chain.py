@@ -20,7 +20,7 @@ import attrs
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.json_reader import parsed_json
 from dpframework.facts.phrases import count_text
-from dpframework.ledger.pin import Pin
+from dpframework.ledger.ledger_pin_file import Pin
 from dpframework.ledger.sqlite_connection import connect, explain_errors
 
 APPLICATION = 0x4450464C  # "DPFL" in ASCII: the application id in the header of the SQLite file

@@ -18,10 +18,10 @@ from dpframework.ledger.chain import Chain, Head
 from dpframework.ledger.data_set_opening_entry import opening
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.ledger_audit import audit_entries
+from dpframework.ledger.ledger_pin_file import Pin
 from dpframework.ledger.ledger_run import LedgerRun
 from dpframework.ledger.ledger_state import Records
 from dpframework.ledger.outside_releases import OutsideKind, charge_of_outside, outside_losses
-from dpframework.ledger.pin import Pin
 from dpframework.ledger.run_entry_subject import RunSubject, one_line
 from dpframework.ledger.signed_decisions import append_decision, signature_lines
 from dpframework.study.study_plan import StudyPlan

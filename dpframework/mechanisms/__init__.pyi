@@ -16,6 +16,7 @@ from .base import (
 from .block_knorm import BlockNorm as BlockNorm, block_variances as block_variances
 from .built_in import BUILT_IN as BUILT_IN
 from .cell_selection_base import CellVisibility as CellVisibility
+from .epsilon_or_rho_budget import MechanismBudget as MechanismBudget
 from .exponential_interval_mechanism import ExponentialInterval as ExponentialInterval
 from .gaussian import Gaussian as Gaussian
 from .gaussian_threshold import GaussianThreshold as GaussianThreshold
@@ -28,7 +29,6 @@ from .laplace import (
     DiscreteLaplace as DiscreteLaplace,
     Laplace as Laplace,
 )
-from .mechanism_budget import MechanismBudget as MechanismBudget
 from .partition_selection import PartitionSelection as PartitionSelection
 from .randomness import (
     Noise as Noise,

@@ -12,8 +12,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.errors import InputError
-from dpframework.facts.printable import printable
 from dpframework.facts.privacy_losses import Amount, ByRelation, exact
 from dpframework.facts.value_checks import as_texts, as_whole_numbers
 from dpframework.formulas.sensitivity_claims import ScoreClaims

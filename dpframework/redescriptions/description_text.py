@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.logical_descriptions import And, Below, Description, Equals, Not, Or, threshold_text
-from dpframework.facts.printable import printable
 
 
 def sentence(description: Description) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from dpframework.facts.printable import printable_lines
+from dpframework.facts.control_character_escapes import printable_lines
 from dpframework.plan.node_kind_table import KINDS
 from dpframework.reports.difference.merged_plans import Mark
 from dpframework.reports.html_plan_drawing import difference_on_page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from dpframework.facts.printable import printable, printable_lines
+from dpframework.facts.control_character_escapes import printable, printable_lines
 from dpframework.reports.formats import MARKDOWN_MARK
 from dpframework.reports.report_facts import About, brief, headlines
 from dpframework.reports.run_summary import RunSummary, summarize

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from dpframework.checks import Finding, Severity
-from dpframework.facts.printable import printable, printable_lines
+from dpframework.facts.control_character_escapes import printable, printable_lines
 from dpframework.reports import section_blocks
 from dpframework.reports.odds import certainty_sentence
 from dpframework.reports.planned_result_rows import bound_line, error_lines

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from dpframework.accountant import AccountedPlan
-from dpframework.facts.printable import printable
+from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.privacy_losses import decimal_text
 from dpframework.reports.difference.merged_plans import Mark
 from dpframework.reports.loss_text import loss_text

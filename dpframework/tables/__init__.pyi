@@ -27,11 +27,6 @@ from .grouping_engine import (
     Selection as Selection,
     select_lineage as select_lineage,
 )
-from .inference import (
-    draft_schema as draft_schema,
-    infer_schema as infer_schema,
-    infer_two_view_schema as infer_two_view_schema,
-)
 from .joint_counts import (
     Column as Column,
     Crosstab as Crosstab,
@@ -57,6 +52,11 @@ from .schema_draft import ColumnNote as ColumnNote, SchemaDraft as SchemaDraft
 from .schema_fit import (
     Misfit as Misfit,
     check_fit as check_fit,
+)
+from .schema_inference import (
+    draft_schema as draft_schema,
+    infer_schema as infer_schema,
+    infer_two_view_schema as infer_two_view_schema,
 )
 from .silence import silenced as silenced
 from .sql_expressions import SqlColumns as SqlColumns

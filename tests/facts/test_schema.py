@@ -19,9 +19,9 @@ import dpframework as dpf
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric, View
 from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.choice_enum import Choice
+from dpframework.facts.control_character_escapes import is_printable
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import And, Equals, Not, Or, fixes
-from dpframework.facts.printable import is_printable
 from dpframework.facts.schema import Schema
 
 ADULT = """

@@ -235,7 +235,7 @@ def test_goals_that_no_table_fits_are_vacuous() -> None:
     argument = Argument(JACCARD, RISE, Rule.ONE_CELL, tuple(cell_goals(JACCARD, RISE, False)))
 
     def answering(*fit: str) -> Callable[[str, str], str]:
-        from dpframework.formulas.smt import without_claim
+        from dpframework.formulas.smt_goal_writer import without_claim
 
         fitting = {without_claim(goal) for goal in fit}
         return lambda solver, text: "sat" if text in fitting and solver == "z3" else "unsat"

@@ -41,7 +41,7 @@ from dpframework.formulas import (
     table_rows,
     x_log2_x,
 )
-from dpframework.formulas.smt import (
+from dpframework.formulas.smt_goal_writer import (
     Goal,
     UnprovableError,
     assume_sign,

@@ -46,7 +46,7 @@ from kinds import KINDS, Door
 from mutations import SECRET, Draw
 
 from dpframework.cli import main as dpframework
-from dpframework.facts.printable import printable_lines
+from dpframework.facts.control_character_escapes import printable_lines
 from dpframework.ledger import Ledger
 
 LIMIT = 10  # seconds of the processor, for one command

@@ -26,7 +26,7 @@ from dpframework.lab.experiment.input_tables import Fold
 from dpframework.lab.experiment.job import _reason
 from dpframework.lab.experiment.job_list import jobs_of
 from dpframework.lab.experiment.results_table import _parameter
-from dpframework.lab.experiment.spread import Spread, median_interval
+from dpframework.lab.experiment.spread_statistics import Spread, median_interval
 from dpframework.lab.experiment.summary import sample_note
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=4)])

@@ -13,7 +13,7 @@ from PIL import Image
 from dpframework.lab.experiment.cell_groups import GroupSpread
 from dpframework.lab.experiment.grid import Summary
 from dpframework.lab.experiment.plots import PANEL, png
-from dpframework.lab.experiment.spread import Spread
+from dpframework.lab.experiment.spread_statistics import Spread
 
 LONG = "Accuracy on rows that were held out, of trees that were learned with several budgets and of CART, not private"
 

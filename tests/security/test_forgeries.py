@@ -22,8 +22,8 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.ledger import LedgerTampered, read_signers
 from dpframework.ledger.chain import _OBJECTS, Chain, canonical, hash_entry
+from dpframework.ledger.ledger_pin_file import Pin
 from dpframework.ledger.ledger_state import Records
-from dpframework.ledger.pin import Pin
 from dpframework.ledger.signatures import text_to_sign
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("old")])

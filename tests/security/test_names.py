@@ -21,8 +21,8 @@ import dpframework as dpf
 from dpframework import cli
 from dpframework.cli import main
 from dpframework.cli.terminal import Screen
+from dpframework.facts.control_character_escapes import is_printable, printable, printable_lines
 from dpframework.facts.output_formats_times_and_csv import csv_text
-from dpframework.facts.printable import is_printable, printable, printable_lines
 from dpframework.plan import Budget, PublicFacts
 from dpframework.reports import tree_mermaid_and_dot
 from dpframework.reports.formats import ReportFormat

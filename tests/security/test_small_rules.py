@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import dpframework as dpf
-from dpframework.facts import output_overwrite_rule, printable as shown
+from dpframework.facts import control_character_escapes as shown, output_overwrite_rule
 from dpframework.facts.errors import NotOpened
 from dpframework.facts.input_limits import MOST_KEY_PARTS, MOST_NESTED, MOST_NESTED_JSON, MOST_TOML_BYTES
 from dpframework.facts.json_reader import parsed_json

@@ -24,11 +24,11 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import MOST_SKIPPED, ReadOptions
 from dpframework.tables.cell_notation_reader import read_cells
 from dpframework.tables.date_reader import date_number, times_of_texts
-from dpframework.tables.inference import draft_schema, infer_schema
 from dpframework.tables.prediction_rows import NewRows
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
 from dpframework.tables.schema_draft import ColumnNote
 from dpframework.tables.schema_fit import check_fit
+from dpframework.tables.schema_inference import draft_schema, infer_schema
 from dpframework.tables.table_files import TableFiles
 
 from .messy import COLUMNS, LEFT_OUT, write_messy

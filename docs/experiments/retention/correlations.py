@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from dpframework.lab.evaluation import Correlations, correlations
-from dpframework.lab.experiment.spread import Spread
+from dpframework.lab.experiment.spread_statistics import Spread
 
 MEASURES = ("pattern_accuracy_loss", "psd", "pld", "accuracy", "f_measure", "auc")
 PAIR = ("noise", "of", "with", "value")

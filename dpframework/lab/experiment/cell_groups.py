@@ -12,7 +12,7 @@ import attrs
 from dpframework.lab.experiment.grid import Experiment, Summary, canonical
 from dpframework.lab.experiment.job import FinishedCell
 from dpframework.lab.experiment.results_table import text_of
-from dpframework.lab.experiment.spread import Spread
+from dpframework.lab.experiment.spread_statistics import Spread
 
 SECONDS = "seconds"
 

@@ -10,18 +10,18 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts import output_formats_times_and_csv
+from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import write_whole
 from dpframework.facts.output_overwrite_rule import IN_OWN_FOLDER
 from dpframework.facts.phrases import count_text
-from dpframework.facts.printable import printable
 from dpframework.facts.privacy_losses import decimal_text
 from dpframework.lab.experiment.cell_groups import SECONDS, GroupSpread, groups_of
 from dpframework.lab.experiment.grid import Experiment, Summary, canonical
 from dpframework.lab.experiment.job import FailedCell, FinishedCell
 from dpframework.lab.experiment.plots import png
 from dpframework.lab.experiment.results_table import results_frame, text_of, write_results
-from dpframework.lab.experiment.spread import Spread
+from dpframework.lab.experiment.spread_statistics import Spread
 from dpframework.version import __version__
 
 NOT_PRIVATE = (

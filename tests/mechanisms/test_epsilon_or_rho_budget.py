@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 import dpframework as dpf
 from dpframework.mechanisms.base import Mechanism
-from dpframework.mechanisms.mechanism_budget import MechanismBudget
+from dpframework.mechanisms.epsilon_or_rho_budget import MechanismBudget
 
 SHARES = st.integers(1, 99).map(lambda hundredths: Fraction(hundredths, 100))
 FACTS = dpf.queries.Histogram(dpf.Categorical("c", ["x", "y"])).facts()
