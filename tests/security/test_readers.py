@@ -32,7 +32,7 @@ CALLS = {
 }
 #: Options that do.
 OPTIONS = {"allow_pickle"}
-#: What reads JSON otherwise than `facts.json_text`.
+#: What reads JSON otherwise than `facts.json_reader`.
 JSON = {"json.load", "json.loads", "orjson.loads", "ujson.loads"}
 
 #: What may be there, and why.
