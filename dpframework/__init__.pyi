@@ -56,10 +56,10 @@ from .facts.privacy_losses import (
     PrivacyLoss as PrivacyLoss,
     Relation as Relation,
 )
+from .facts.privacy_unit import PrivacyUnit as PrivacyUnit
 from .facts.public_lookup_tables import PublicTable as PublicTable
 from .facts.read_options import ReadOptions as ReadOptions
 from .facts.schema import Schema as Schema
-from .facts.unit import PrivacyUnit as PrivacyUnit
 from .ledger.chain import LedgerTampered as LedgerTampered
 from .ledger.ledger import Ledger as Ledger
 from .ledger.ledger_run import LedgerRun as LedgerRun

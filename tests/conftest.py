@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
-from dpframework.facts.unit import ROW
+from dpframework.facts.privacy_unit import ROW
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.plan import Budget, Node, PublicFacts
 from dpframework.run.gate import Gate

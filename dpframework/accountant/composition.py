@@ -2,8 +2,8 @@
 
 **Units of several rows.** The same rules hold if the privacy unit is a person with up to k rows. Let a release lose R
 for k replaced rows, and A for k rows added or removed. The release is calibrated so that one row loses R / k or A / k
-in pure epsilon, and R / k^2 or A / k^2 in rho (see `facts.unit`). Then for r replaced rows and a added or removed rows,
-with r + a <= k, the release loses
+in pure epsilon, and R / k^2 or A / k^2 in rho (see `facts.privacy_unit`). Then for r replaced rows and a added or
+removed rows, with r + a <= k, the release loses
 
     at most (r R + a A) / k.
 

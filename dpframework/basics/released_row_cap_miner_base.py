@@ -19,8 +19,8 @@ import attrs
 from dpframework.basics.basic_miner_base import BasicMiner
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, Parallel, Step, beside, walk

@@ -13,8 +13,8 @@ from dpframework.basics.released_row_cap_miner_base import fit_to_study, require
 from dpframework.facts.attributes import Boolean
 from dpframework.facts.parameter_checks import between_0_and_1, share_of_budget
 from dpframework.facts.privacy_losses import Relation
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, step
 from dpframework.queries.row_cap_queries import RowsPerUnitScores

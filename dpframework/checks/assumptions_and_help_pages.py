@@ -11,7 +11,7 @@ from typing import final
 import attrs
 
 from dpframework.checks.claim_and_assumption_checks import INFERRED
-from dpframework.facts.unit import ROWS_ASSERTED
+from dpframework.facts.privacy_unit import ROWS_ASSERTED
 from dpframework.plan.plan import DATA_FITS_SCHEMA, ROWS_FROM_QUERY
 
 #: For each assumption that a plan may have: what must hold, and the code of the check that reports it.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dpframework.checks.base import Severity
 from dpframework.facts.privacy_losses import ByRelation, Relation
-from dpframework.facts.unit import ROWS_ASSERTED
+from dpframework.facts.privacy_unit import ROWS_ASSERTED
 from dpframework.plan.plan import DATA_FITS_SCHEMA, ROWS_FROM_QUERY, Plan
 
 INFERRED = "schema-inferred-from-data"

@@ -137,8 +137,8 @@ def open_data_set(
     as_json: Json = False,
 ) -> None:
     """Open a data set with a cap, which is fixed from then on."""
+    from dpframework.facts.privacy_unit import PrivacyUnit
     from dpframework.facts.schema import read_schema
-    from dpframework.facts.unit import PrivacyUnit
 
     public = None if schema is None else read_schema(schema)
     # The cap is checked first, so that bad input leaves no empty ledger behind.

@@ -32,9 +32,9 @@ from dpframework.facts.files import write_whole
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.output_overwrite_rule import require_output
 from dpframework.facts.phrases import count_text, first_of
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import read_toml, require_table
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.path_pattern_expansion import DATABASES
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.output_overwrite_rule import require_output
 from dpframework.facts.privacy_losses import Relation
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.run.miner import Example
 from dpframework.run.miner_chain import MinerChain
 from dpframework.study.plugin_registry import registry

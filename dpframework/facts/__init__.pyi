@@ -68,13 +68,13 @@ from .privacy_losses import (
     rational_above as rational_above,
     root_below as root_below,
 )
-from .public_lookup_tables import PublicTable as PublicTable
-from .read_options import ReadOptions as ReadOptions
-from .schema import MOST_ROWS as MOST_ROWS, Schema as Schema
-from .schema_text import attribute_from_dict as attribute_from_dict
-from .unit import (
+from .privacy_unit import (
     GROUPS as GROUPS,
     PrivacyUnit as PrivacyUnit,
     UnitChange as UnitChange,
     unit_of_groups as unit_of_groups,
 )
+from .public_lookup_tables import PublicTable as PublicTable
+from .read_options import ReadOptions as ReadOptions
+from .schema import MOST_ROWS as MOST_ROWS, Schema as Schema
+from .schema_text import attribute_from_dict as attribute_from_dict

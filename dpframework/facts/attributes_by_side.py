@@ -8,8 +8,8 @@ from dpframework.facts.attributes import Attribute, View
 from dpframework.facts.column_read_options import ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import named_once
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
 
 
 def attributes_of_side(schema: Schema, view: View, names: Iterable[str] | None = None) -> tuple[Attribute, ...]:

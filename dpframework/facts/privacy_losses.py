@@ -28,7 +28,7 @@ class Relation(Choice, what="relation"):
     """The neighbouring relation, which says which two tables a privacy claim compares (dp-accounting's names).
 
     Under `ADD_OR_REMOVE_ONE` neighbours differ by one row's presence, and the row count is secret. Under `REPLACE_ONE`
-    they differ in one row's content, and the row count is public. (For units of several rows see `facts.unit`.)
+    they differ in one row's content, and the row count is public. (For units of several rows see `facts.privacy_unit`.)
     """
 
     ADD_OR_REMOVE_ONE = "add-or-remove-one"

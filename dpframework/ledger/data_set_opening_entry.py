@@ -7,8 +7,8 @@ from typing import Any
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, Relation, decimal_text, exact
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.facts.value_checks import read_ratio
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.run_entry_subject import one_line

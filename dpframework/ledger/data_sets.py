@@ -13,7 +13,7 @@ from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.periods import Period
 from dpframework.facts.phrases import count_text
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation, decimal_text
-from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.ledger.approvals import Approval
 from dpframework.ledger.outside_releases import Outside
 from dpframework.ledger.recorded_run import RecordedRun

@@ -11,8 +11,8 @@ from typing import Any, final
 from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, Relation
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.ledger.approvals import approval_entry
 from dpframework.ledger.chain import Chain, Head
 from dpframework.ledger.data_set_opening_entry import opening

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import ByRelation, Relation, float_above, positive
-from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.facts.privacy_unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.lattice_rounding import AT_ONCE, LatticePoints, Scores, round_to
 from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.mechanisms.randomness import Randomness
@@ -220,8 +220,8 @@ class Mechanism(abc.ABC):
     def for_rows(self, rows: int) -> Mechanism | None:
         """Return this mechanism for one row: with it, a unit of `rows` rows loses the parameter of this mechanism.
 
-        A pure epsilon is divided by `rows`, and a rho by the square of `rows` (see `facts.unit`). The default is None,
-        since nothing is known about other parameters.
+        A pure epsilon is divided by `rows`, and a rho by the square of `rows` (see `facts.privacy_unit`). The default
+        is None, since nothing is known about other parameters.
         """
         return None
 

@@ -12,7 +12,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import ByRelation
-from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.facts.privacy_unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.base import Calibration, Mechanism, Preview
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.release_losses import Losses

@@ -63,7 +63,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import ByRelation, Relation
-from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.facts.privacy_unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.ball_moments import unit_ball_moments
 from dpframework.mechanisms.ball_noise_base import LARGEST_DIMENSION, BallNoise, largest_sum, sums_within_blocks
 from dpframework.mechanisms.ball_points import Balls, balls

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.privacy_losses import ByRelation, Relation, positive_delta
-from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.facts.privacy_unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.base import Calibration, PureMechanism
 from dpframework.mechanisms.cell_selection_base import CellSelection, CellVisibility
 from dpframework.mechanisms.partition_selection_noise import SelectionNoise, selection_noise

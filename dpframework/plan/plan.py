@@ -22,8 +22,8 @@ from dpframework.facts.input_limits import MOST_PLAN_DEPTH
 from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.parameter_checks import names_of
 from dpframework.facts.privacy_losses import NOTHING, Relation, exact, positive
+from dpframework.facts.privacy_unit import ROW, ROWS_ASSERTED, PrivacyUnit, UnitChange
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, ROWS_ASSERTED, PrivacyUnit, UnitChange
 from dpframework.facts.value_checks import as_texts, positive_count
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.joint_loss_placeholder import cap

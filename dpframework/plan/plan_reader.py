@@ -9,7 +9,7 @@ from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
 from dpframework.facts.json_reader import parsed_json, require_form
 from dpframework.facts.privacy_losses import Relation
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.mechanisms import BUILT_IN
 from dpframework.mechanisms.base import Mechanism
 from dpframework.plan.node_kind_table import KINDS, read_node

@@ -12,10 +12,10 @@ reads the release divides it by w, as `basics.released_row_cap_miner_base` does.
 noise, too, which is then the noise for K / w rows, and K / w is nearly k.
 
 Replace a unit of r rows by one of s rows. In the first k places, min(r, k) rows are removed and min(s, k) are added. In
-pairs, these are at most k changes of one row each, which are replacements, additions or removals (see `facts.unit`).
-Let d be the largest of the query's sensitivities for a replaced, added or removed row. All changes together move the
-query by at most k d. In the squared l2 norm, let d be the root of the largest sensitivity. A path of k steps of length
-d is at most k d long, and (w k d)**2 is at most (K d)**2.
+pairs, these are at most k changes of one row each, which are replacements, additions or removals (see
+`facts.privacy_unit`). Let d be the largest of the query's sensitivities for a replaced, added or removed row. All
+changes together move the query by at most k d. In the squared l2 norm, let d be the root of the largest sensitivity. A
+path of k steps of length d is at most k d long, and (w k d)**2 is at most (K d)**2.
 
 **The places.** Which rows are a unit's first k must depend on the unit alone, and so must the choice of the K rows that
 are kept. So a keyed hash fixes the place of each row within its unit while the table is read
@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import between_0_and_1, is_whole_number, share_of_budget, whole_number
-from dpframework.facts.unit import MOST_UNIT_ROWS
+from dpframework.facts.privacy_unit import MOST_UNIT_ROWS
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import Count
 from dpframework.queries.scores import CandidateScores

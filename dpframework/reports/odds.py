@@ -32,7 +32,7 @@ from typing import final
 import attrs
 
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.privacy_unit import PrivacyUnit
 
 #: How sure somebody may be of a claim beforehand, as probabilities.
 PRIORS = (0.01, 0.1, 0.5)
@@ -127,7 +127,7 @@ def certainty_sentence(some: Sequence[CertaintyGain]) -> str:
 
     Examples
     --------
-    >>> from dpframework.facts.unit import ROW
+    >>> from dpframework.facts.privacy_unit import ROW
     >>> certainty_sentence(certainty_gains(PrivacyLoss("0.9"), Relation.REPLACE_ONE, ROW))
     'a guess of 50 % at something about one person, who is known to be in the table, can rise to at most 71.1 %'
     """

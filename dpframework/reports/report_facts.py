@@ -14,8 +14,8 @@ from dpframework.accountant import AccountedPlan
 from dpframework.checks import Severity
 from dpframework.checks.weak_protection_checks import ONE_ROW_PER_PERSON
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation
+from dpframework.facts.privacy_unit import ROWS_ASSERTED
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.facts.value_checks import as_texts
 from dpframework.plan.nodes import Sequential
 from dpframework.plan.plan import Plan, PublicFacts

@@ -16,8 +16,8 @@ from dpframework.facts.errors import refuse_loops
 from dpframework.facts.hash_json_form import exact_form
 from dpframework.facts.logical_descriptions import Description
 from dpframework.facts.privacy_losses import Relation, exact, rho_below
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node
 from dpframework.results.error_bounds import ErrorBound

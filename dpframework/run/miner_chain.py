@@ -14,8 +14,8 @@ import attrs
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy_losses import Relation
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.plan.nodes import Node, sequential
 from dpframework.run.miner import Miner
 from dpframework.run.private_table import PrivateTable

@@ -15,8 +15,8 @@ from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, Relation, decimal_text
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.plan.code_digests import PlannedCode
 from dpframework.plan.nodes import Node, Sequential, sequential
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts

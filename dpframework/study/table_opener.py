@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QueryStopped, is_failure
 from dpframework.facts.periods import Period
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.run.run_recorder_interface import Recorder
 from dpframework.study.study_data_type import Given

@@ -18,10 +18,10 @@ from dpframework.facts.attributes_by_side import attributes_of_views
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.path_containment import inner_path, require_inside
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import expand, prefix_errors, refuse_unknown, require_text, resolve_path
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.value_checks import as_pairs
 from dpframework.study.owner_configuration import Place, owner_places
 from dpframework.tables.database_table import require_table_name

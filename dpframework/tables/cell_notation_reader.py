@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.canonical_cells import label_of, of_id, of_number, of_text
 from dpframework.facts.column_read_options import ColumnOptions
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.date_reader import date_number, days_of, days_of_texts, numbers_of_times, times_of_texts
 from dpframework.tables.ids import SPACE, Ids, ids_of
 from dpframework.tables.plain_cell_series import Column, as_column, as_numbers, is_textual, plain_cells

@@ -17,8 +17,8 @@ from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
 from dpframework.facts.notebook_html import html_line
 from dpframework.facts.open_attribute import Open
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.column_array_storage import read_only
 from dpframework.tables.encoding import encode_column, stored_dtype
 from dpframework.tables.open_attribute_keys import KeyColumn, keys_of_texts

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from dpframework.facts.domain_policies import OutOfDomain
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.tables.ids import Ids, ids_of, whole_numbers
 from dpframework.tables.places_in_unit import RowPlaces
 from dpframework.tables.silence import silenced

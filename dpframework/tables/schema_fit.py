@@ -17,8 +17,8 @@ from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.attributes_by_side import attributes_of_views
 from dpframework.facts.errors import nearest
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.cell_notation_reader import as_written, read_cells
 from dpframework.tables.encoding import MISSING, OUTSIDE, VALUES_OUTSIDE, cells_of
 from dpframework.tables.ids import Ids, ids_in

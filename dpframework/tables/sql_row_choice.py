@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.periods import Period
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.read_options import ReadOptions
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.cell_notation_reader import read_days, read_ids
 from dpframework.tables.contribution_bounding import KEY_BYTES, choose_places, order_by_hash, rows_of_each, unit_keys
 from dpframework.tables.date_reader import rows_in

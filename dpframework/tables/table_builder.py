@@ -13,8 +13,8 @@ from dpframework.facts.attributes import Numeric
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit
 from dpframework.facts.open_attribute import Open
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import MOST_ROWS, Schema
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.coded_table import Table
 from dpframework.tables.column_array_storage import growing_array
 from dpframework.tables.derivation import read_cells, settle_cells

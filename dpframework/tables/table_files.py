@@ -14,8 +14,8 @@ import attrs
 from dpframework.facts.attributes_by_side import attributes_of_views, require_joinable
 from dpframework.facts.domain_policies import OutOfDomain, as_policy
 from dpframework.facts.errors import InputError
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.value_checks import as_names
 from dpframework.tables.path_pattern_expansion import files_at, is_url, name_of
 from dpframework.tables.silence import silenced

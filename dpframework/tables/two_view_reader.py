@@ -10,8 +10,8 @@ from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attributes_by_side import attributes_of_views, require_joinable
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit, InputError
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.cell_notation_reader import as_written
 from dpframework.tables.coded_table import Table
 from dpframework.tables.ids import Ids, ids_in

@@ -18,7 +18,7 @@ from dpframework.basics import HistogramMiner, MeanMiner
 from dpframework.basics.released_row_cap_miner_base import RowsMiner
 from dpframework.basics.row_cap_miner import RowsPerUnitMiner
 from dpframework.facts.privacy_losses import Relation
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.plan.nodes import beside
 from dpframework.queries import (
     AtReleasedBounds,

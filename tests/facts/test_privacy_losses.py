@@ -32,7 +32,7 @@ from dpframework.facts.privacy_losses import (
     round_down,
     round_up,
 )
-from dpframework.facts.unit import GROUPS, PrivacyUnit, UnitChange, unit_of_groups
+from dpframework.facts.privacy_unit import GROUPS, PrivacyUnit, UnitChange, unit_of_groups
 from dpframework.facts.value_checks import (
     finite_number,
     is_increasing,

@@ -14,7 +14,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.privacy_losses import ByRelation
-from dpframework.facts.unit import UnitChange
+from dpframework.facts.privacy_unit import UnitChange
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace
 from dpframework.mechanisms.base import LARGEST_INTEGER, LARGEST_SCALE, LATTICE_BITS
 from dpframework.mechanisms.gaussian import (

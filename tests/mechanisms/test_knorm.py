@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 
 import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
-from dpframework.facts.unit import UnitChange
+from dpframework.facts.privacy_unit import UnitChange
 from dpframework.mechanisms import Calibration, DiscreteLaplace, KNorm, cell_variances, groups_by_size
 from dpframework.mechanisms.ball_moments import unit_ball_moments
 from dpframework.mechanisms.ball_points import Balls, draw_section, section_size

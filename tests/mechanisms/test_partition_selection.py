@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.unit import UnitChange
+from dpframework.facts.privacy_unit import UnitChange
 from dpframework.mechanisms import Calibration, PartitionSelection
 from dpframework.mechanisms.partition_selection_noise import selection_noise
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness

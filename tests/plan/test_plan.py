@@ -18,7 +18,7 @@ from random_plans import compositions
 
 import dpframework as dpf
 from dpframework.facts.domain_policies import OutOfDomain
-from dpframework.facts.unit import PrivacyUnit, UnitChange
+from dpframework.facts.privacy_unit import PrivacyUnit, UnitChange
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Budget, Node, Repeat, Step, plan_from_json, walk
 from dpframework.plan.code_digests import component_digest

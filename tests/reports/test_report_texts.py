@@ -12,7 +12,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation
-from dpframework.facts.unit import ROW
+from dpframework.facts.privacy_unit import ROW
 from dpframework.plan.spend_block_node import Amounts
 from dpframework.queries import Sensitivity
 from dpframework.reports.difference.value_text import from_to

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
 from dpframework.queries import Count, Histogram, Supports
 from dpframework.reports import (

@@ -14,7 +14,7 @@ from noisy_mode import NoisyMode
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import DPFrameworkError, PlanRefused
-from dpframework.facts.unit import ROWS_ASSERTED
+from dpframework.facts.privacy_unit import ROWS_ASSERTED
 from dpframework.study.table_opener import NotOpened, _unread
 
 SECRET = "4242424242"

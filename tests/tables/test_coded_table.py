@@ -21,9 +21,9 @@ from dpframework.facts.attributes import Boolean, Categorical, Numeric
 from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.coded_table import Table
 from dpframework.tables.encoding import encode_column
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame

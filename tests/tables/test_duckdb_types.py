@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.unit import ROW
+from dpframework.facts.privacy_unit import ROW
 from dpframework.tables.duckdb_engine import DuckDB
 from dpframework.tables.table_files import TableFiles
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
-from dpframework.facts.unit import ROW
+from dpframework.facts.privacy_unit import ROW
 from dpframework.study import load_study
 from dpframework.tables import csv_file, parquet_files
 from dpframework.tables.contribution_bounding import RowChoice

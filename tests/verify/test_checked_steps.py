@@ -12,7 +12,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Count, Histogram, Query
 from dpframework.verify.miners import step_checks

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.tables.blocks import Block
 from dpframework.tables.engine_base import InMemory, _Blocks
 from dpframework.tables.table_files import TableFiles

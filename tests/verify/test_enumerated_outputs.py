@@ -12,7 +12,7 @@ import pytest
 
 from dpframework.facts.logical_descriptions import Equals
 from dpframework.facts.privacy_losses import Relation
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, PartitionSelection
 from dpframework.plan.nodes import FromRelease, Node, Step, either, parallel, post, repeat, sample, sequential, step
 from dpframework.plan.plan import Budget, Plan, PublicFacts

@@ -10,7 +10,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
-from dpframework.facts.unit import UnitChange
+from dpframework.facts.privacy_unit import UnitChange
 from dpframework.queries import PiecewiseScores
 from dpframework.verify.mechanisms.probe_answers import probes
 from dpframework.verify.queries.large_tables import ENDS, MANY, largest_number, pairs_of_many, telling_kinds

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.tables.engine_base import Engine
 from dpframework.verify.tables.people_conformance import PeopleConformance
 from dpframework.verify.tables.reference_engines import ByTables, Together

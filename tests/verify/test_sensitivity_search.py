@@ -15,7 +15,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
-from dpframework.facts.unit import UnitChange
+from dpframework.facts.privacy_unit import UnitChange
 from dpframework.queries import Count, Keys, PiecewiseScores, Query
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries import sensitivity_search

@@ -15,7 +15,7 @@ import pytest
 from verify.bug_version import Version
 
 import dpframework as dpf
-from dpframework.facts.unit import ONE_ROW
+from dpframework.facts.privacy_unit import ONE_ROW
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace
 from dpframework.queries import CandidateScores, Count, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
 from dpframework.verify import MinerConformance, search_sensitivity

@@ -16,9 +16,9 @@ from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameter_checks import is_whole_number
 from dpframework.facts.privacy_losses import Relation, decimal_text, exact, positive
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import kind_of, prefix_errors, read_toml, refuse_unknown, require_text, resolve_path
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.experiment.grid import RESERVED, Experiment, MeasureUse, Method, NamedTables, Summary, canonical
 from dpframework.lab.experiment.user_functions import Code
 from dpframework.plan.nodes import NAME_CHARACTER

@@ -20,8 +20,8 @@ import attrs
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy_losses import Relation
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.experiment.user_functions import Code
 from dpframework.study.table_place import Data
 

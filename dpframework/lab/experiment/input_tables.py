@@ -11,8 +11,8 @@ import numpy as np
 
 from dpframework.facts.errors import InputError, first_line
 from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.lab.evaluation.table_folds import fold_positions, select_rows
 from dpframework.lab.experiment.user_functions import Code
 from dpframework.study.table_opener import group_rows

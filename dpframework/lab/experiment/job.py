@@ -14,8 +14,8 @@ import attrs
 
 from dpframework.facts.errors import DPFrameworkError, InputError, RunStopped, first_line, place_of_error
 from dpframework.facts.privacy_losses import Relation
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.evaluation.trial import Trial
 from dpframework.lab.experiment.grid import RESERVED, Cell
 from dpframework.lab.experiment.input_tables import Fold, TableSource, rows_of

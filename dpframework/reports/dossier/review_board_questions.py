@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dpframework.checks import ASSUMPTIONS
 from dpframework.facts.privacy_losses import Relation, readable
-from dpframework.facts.unit import ROWS_ASSERTED
+from dpframework.facts.privacy_unit import ROWS_ASSERTED
 from dpframework.plan.node_kind_table import KINDS
 from dpframework.plan.verification_records import code_verdicts
 from dpframework.reports.dossier.dossier_content import Answer, Answers, Basis, DossierSubject, Item

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.logical_descriptions import Cases, Equals
 from dpframework.facts.privacy_losses import Relation
-from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Mechanism, PartitionSelection, PermuteAndFlip
 from dpframework.plan.nodes import (
     FromRelease,

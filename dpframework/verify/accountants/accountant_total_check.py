@@ -20,7 +20,7 @@ import attrs
 from dpframework.accountant import Accountant
 from dpframework.facts.errors import PlanRefused
 from dpframework.facts.privacy_losses import Amount, PrivacyLoss, Relation, decimal_text, exact
-from dpframework.facts.unit import ROW
+from dpframework.facts.privacy_unit import ROW
 from dpframework.plan.node_kind_table import kind_of
 from dpframework.plan.nodes import Node, sequential
 from dpframework.plan.plan import Plan

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from dpframework.accountant import PLDAccountant, zcdp_to_epsilon
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation
-from dpframework.facts.unit import UnitChange
+from dpframework.facts.privacy_unit import UnitChange
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores

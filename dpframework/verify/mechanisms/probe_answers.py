@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.privacy_losses import Relation
-from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.facts.privacy_unit import ONE_ROW, UnitChange
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity
 

@@ -14,8 +14,8 @@ from dpframework.accountant import BUILT_IN, Accountant, AccountedPlan, ZCDPAcco
 from dpframework.accountant.delta_composition import exact_delta_of
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation, decimal_text, exact
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit, UnitChange
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, PrivacyUnit, UnitChange
 from dpframework.plan.nodes import sequential
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.run.miner import Miner

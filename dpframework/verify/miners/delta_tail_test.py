@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, Relation, exact
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Miner
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.table_search import Search

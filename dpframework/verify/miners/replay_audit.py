@@ -19,8 +19,8 @@ import numpy as np
 from dpframework.accountant import Accountant
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, Relation, decimal_text, exact
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Miner, Witness
 from dpframework.verify.miners.audit_report import AuditReport, Violation
 from dpframework.verify.miners.audit_subject import Subject

@@ -14,8 +14,8 @@ import numpy as np
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.privacy_losses import Relation
+from dpframework.facts.privacy_unit import UnitChange
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import UnitChange
 from dpframework.queries import Norm, PiecewiseScores, Query
 from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.verify.miners.table_search import Search

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation
+from dpframework.facts.privacy_unit import PrivacyUnit, UnitChange
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit, UnitChange
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Histogram
 from dpframework.tables.coded_table import Table

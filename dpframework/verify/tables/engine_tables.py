@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Boolean, Categorical, Numeric
 from dpframework.facts.logical_descriptions import And, Below, Cases, Equals, Not, Or
+from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.queries import BoundedSum, GroupSums, Histogram, JointHistogram, Query
 from dpframework.tables.blocks import Block
 from dpframework.tables.engine_base import Engine, Rows

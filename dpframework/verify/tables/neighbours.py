@@ -21,8 +21,8 @@ from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.privacy_losses import Relation
+from dpframework.facts.privacy_unit import ONE_ROW, UnitChange
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import Table
 from dpframework.tables.derivation import with_derived

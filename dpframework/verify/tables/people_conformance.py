@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engine_base import Engine, InMemory, Rows
 from dpframework.tables.table_files import TableFiles

@@ -16,8 +16,8 @@ import polars as pl
 from dpframework.facts.attributes import Boolean, Categorical, Numeric
 from dpframework.facts.derived_columns import derive
 from dpframework.facts.open_attribute import Open
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.queries import BoundedSum, Histogram, JointHistogram, Keys
 from dpframework.tables.engine_base import Engine, Rows
 from dpframework.tables.table_files import TableFiles

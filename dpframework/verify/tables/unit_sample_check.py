@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Categorical
+from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.queries import Histogram
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engine_base import Engine, Rows
