@@ -228,6 +228,11 @@ def float_above(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
+def deviation_above(variance: Fraction, unit: Fraction = Fraction(1)) -> float:
+    """Return the standard deviation, in units and rounded up, with which Gaussian noise of this variance is drawn."""
+    return math.nextafter(math.sqrt(float_above(variance)) / float(unit), math.inf)
+
+
 #: The text for a total without a finite epsilon.
 NO_EPSILON = "no finite epsilon"
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy_losses import ByRelation, Relation, float_above, positive
+from dpframework.facts.privacy_losses import ByRelation, Relation, deviation_above, float_above, positive
 from dpframework.facts.privacy_unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.lattice_rounding import AT_ONCE, LatticePoints, Scores, round_to
 from dpframework.mechanisms.noise_laws import NoiseLaw
@@ -366,11 +366,6 @@ class Mechanism(abc.ABC):
         replace-one, return an event only for a monotonic query, where added rows move all coordinates the same way.
         """
         return None
-
-
-def deviation_above(variance: Fraction, unit: Fraction = Fraction(1)) -> float:
-    """Return the standard deviation, in units and rounded up, with which Gaussian noise of this variance is drawn."""
-    return math.nextafter(math.sqrt(float_above(variance)) / float(unit), math.inf)
 
 
 def padding(facts: QueryFacts) -> Fraction:

@@ -42,9 +42,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy_losses import ByRelation, Relation, positive_delta, positive_rho, round_up
+from dpframework.facts.privacy_losses import (
+    ByRelation,
+    Relation,
+    deviation_above,
+    positive_delta,
+    positive_rho,
+    round_up,
+)
 from dpframework.facts.privacy_unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.base import Calibration, Mechanism, deviation_above
+from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.cell_selection_base import NO_COUNTS, CellSelection, CellVisibility
 from dpframework.mechanisms.gaussian import event_of, log_normalizer
 from dpframework.mechanisms.integer_answer_change_bounds import unit_changes

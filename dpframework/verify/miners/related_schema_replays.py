@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpframework.facts.packages import CORE
+from dpframework.facts.installed_packages import CORE
 from dpframework.verify.file_access_watch import watch_data_files
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.query_trace import fit_rows
