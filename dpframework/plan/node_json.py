@@ -24,9 +24,6 @@ from dpframework.queries.plan_file_query import PlanFileQuery
 
 def write_step(step: Step, calibration: Calibration | None, rows: int) -> dict[str, Any]:
     """Return the JSON form of a step and its noise, for privacy units of at most `rows` rows."""
-    with refuse_loops(f"step '{step.name}': a parameter of mechanism '{step.mechanism.name}'"):
-        parameters = attrs.asdict(step.mechanism)
-    written = {name: str(value) if isinstance(value, Fraction) else value for name, value in parameters.items()}
     facts = step.facts
     for_rows = step.query.for_rows(rows) if rows > 1 else ()
     query = {
@@ -48,12 +45,44 @@ def write_step(step: Step, calibration: Calibration | None, rows: int) -> dict[s
     return {
         "name": step.name,
         "query": query,
-        "mechanism": {"name": step.mechanism.name, **written},
+        "mechanism": {"name": step.mechanism.name, **_write_parameters(step)},
         "uses": list(step.uses),
         "assumptions": list(step.assumptions),
         "threshold": _write_ratio(step.threshold),
         "losses": {"scale": str(calibration.scale), **write_losses(calibration.losses)} if calibration else None,
     }
+
+
+def _write_parameters(step: Step) -> dict[str, Any]:
+    """Return the parameters of a step's mechanism as its class takes them. Fields that it computes are left out.
+
+    Raises
+    ------
+    InputError
+        If a parameter contains a value that a plan file cannot hold.
+    """
+    fields = [field for field in attrs.fields(type(step.mechanism)) if field.init]
+    with refuse_loops(f"step '{step.name}': a parameter of mechanism '{step.mechanism.name}'"):
+        values = attrs.asdict(step.mechanism, filter=lambda field, _: field.init)
+        where = f"step '{step.name}': the parameter {{}} of mechanism '{step.mechanism.name}'"
+        return {field.alias: _plain(values[field.name], where.format(field.alias)) for field in fields}
+
+
+def _plain(value: Any, where: str) -> Any:
+    """Return a parameter with exact numbers as texts. Refuse what JSON cannot hold."""
+    match value:
+        case Fraction():
+            return str(value)
+        case dict():
+            return {key: _plain(inner, where) for key, inner in value.items()}
+        case list() | tuple():
+            return [_plain(inner, where) for inner in value]
+        case str() | int() | float() | None:
+            return value
+    raise InputError(
+        f"{where} contains a value of type {type(value).__name__}; a plan file holds numbers, fractions, texts and "
+        "lists of these, so keep one of them in the field, and let a converter of the field read it back"
+    )
 
 
 def _write_sensitivity(declared: Sensitivity) -> dict[str, Any]:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from fractions import Fraction
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given, strategies as st
 
 import dpframework as dpf
+from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import NOTHING
-from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, PartitionSelection, PermuteAndFlip
+from dpframework.mechanisms import (
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    PartitionSelection,
+    PermuteAndFlip,
+    PureMechanism,
+)
 from dpframework.mechanisms.base import Mechanism
 from dpframework.plan import FromRelease, Step
 from dpframework.plan.node_json import read_cut, read_step, write_cut, write_losses, write_step
@@ -80,3 +91,49 @@ def test_a_mechanism_that_is_not_installed_is_named() -> None:
 )
 def test_a_cut_that_is_read_is_the_one_that_was_written(cut: Any) -> None:
     assert read_cut(through_json(write_cut(cut))) == cut
+
+
+@attrs.frozen
+class OwnFields(PureMechanism):
+    """A mechanism with a field that it computes, a private one and one of any type."""
+
+    name = "own-fields"
+    norm = dpf.queries.Norm.L1
+    release = log_density = preview = None
+    ratio: Fraction = attrs.field(init=False)
+    _factor: Fraction = attrs.field(default=Fraction(1, 2), converter=Fraction)
+    other: Any = None
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "ratio", self.epsilon / 2)
+
+
+def test_parameters_are_written_as_a_class_takes_them():
+    step = dpf.step("n", dpf.queries.Count(), OwnFields(1, Fraction(1, 3), [{"weight": Fraction(2, 3)}, (True, None)]))
+    form = through_json(write_step(step, None, 1))
+    written = {"epsilon": "1", "factor": "1/3", "other": [{"weight": "2/3"}, [True, None]]}
+    assert form["mechanism"] == {"name": "own-fields", **written}
+    again = read_step(form, {"own-fields": OwnFields}).mechanism
+    assert (again.ratio, again._factor) == (Fraction(1, 2), Fraction(1, 3))
+
+
+def test_a_parameter_that_no_plan_file_holds_is_named():
+    step = dpf.step("n", dpf.queries.Count(), OwnFields(1, other=[NOTHING, b"bytes"]))
+    with pytest.raises(InputError, match="the parameter other of mechanism 'own-fields' contains a value of type"):
+        write_step(step, None, 1)
+
+
+def test_a_mechanism_that_keeps_something_beside_its_fields_is_refused():
+    class Kept(OwnFields):
+        """Has a dictionary, as its class is not decorated."""
+
+        @functools.cached_property
+        def twice(self) -> Fraction:
+            return 2 * self.epsilon
+
+    mechanism = Kept(1)
+    assert mechanism.twice == 2  # what follows from the fields may be cached
+    dpf.step("n", dpf.queries.Count(), mechanism)
+    object.__setattr__(mechanism, "rounds", 3)
+    with pytest.raises(InputError, match="step 'n': mechanism 'own-fields' keeps 'rounds' outside of its fields"):
+        dpf.step("n", dpf.queries.Count(), mechanism)
