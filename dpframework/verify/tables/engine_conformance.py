@@ -32,6 +32,7 @@ from dpframework.tables.engine_base import Engine, InMemory, Rows
 from dpframework.tables.joint_counts import Crosstab, JointCounts, UnitPlaces
 from dpframework.tables.table_files import TableFiles
 from dpframework.verify.tables.engine_tables import (
+    ALL,
     CASES,
     CUTS,
     GROUP,
@@ -130,9 +131,11 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_large_blocks_lose_no_row_and_counts_have_no_end(self, tmp_path: Path) -> None:
-        """Counts agree for large files, in which one value has more than 2^16 rows."""
+        """Counts agree for large files, in which one value has more than 2^16 rows and thousands of cells have some."""
         rows, expected = self._open_both(write(tmp_path, LARGE, common=COMMON))
         self._require_same(histograms(self.engine, rows)[1], histograms(InMemory(), expected)[1], "large blocks")
+        found, cells = ALL.evaluate(self.engine, rows).tolist(), ALL.evaluate(InMemory(), expected).tolist()
+        self._require_same(found, cells, "a cross table of thousands of cells")
         parts = zip(self.engine.split(rows, CASES), InMemory().split(expected, CASES), strict=True)
         for k, (part, right) in enumerate(parts):
             counts = JOINT.evaluate(self.engine, part).tolist()

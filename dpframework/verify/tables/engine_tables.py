@@ -48,6 +48,7 @@ CUTS: dict[str, Cut] = {
     "an attribute of many values": SCHEMA["wide"],
 }
 JOINT = JointHistogram(SCHEMA.attributes[:3])
+ALL = JointHistogram(SCHEMA.attributes)  # so many cells that a database may return the first of them only
 PERSON = PrivacyUnit("person", 2)
 #: Labels that a database may take for one another: they differ in case, accents, spelling, unicode form or zeros only.
 LABELS = ["a", "A", "\u00e1", "a\u0301", "\u00df", "ss", "1", "01"]
