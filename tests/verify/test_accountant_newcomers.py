@@ -5,9 +5,10 @@ One keeps Renyi divergences at many orders, as arrays. Others compose pure epsil
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -132,7 +133,75 @@ class FewMove(ByKind):
         return whole if few else ByRelation(whole.add_or_remove_one, composition.either(parts).replace_one)
 
 
+class KeptById(ByKind):
+    """Amounts are kept by the id of a node, which another node may get after the plan is deleted."""
+
+    known: ClassVar[dict[Any, ByRelation]] = {}
+
+    def amount_of(self, node: Node, plan: Plan) -> ByRelation:
+        if (id(node), self.relation) not in self.known:
+            self.known[id(node), self.relation] = super().amount_of(node, plan)
+        return self.known[id(node), self.relation]
+
+
+class FirstTermOfRates(ByKind):
+    """At rates below 1/200 a sample costs its rate times epsilon."""
+
+    def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
+        if rate >= Fraction(1, 200):
+            return super().sample(part, rate)
+        return ByRelation(None if part.add_or_remove_one is None else rate * part.add_or_remove_one, None)
+
+
+class SmallExponents(ByKind):
+    """An epsilon above 5 is amplified as 5, so that its exponential is small."""
+
+    def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
+        return super().sample(part.map(lambda epsilon: min(epsilon, Fraction(5))), rate)
+
+
+class SkipsBranches(ByKind):
+    """Branches without a claim cost nothing."""
+
+    def either(self, parts: Any) -> ByRelation:
+        return super().either([part for part in parts if part.under(self.relation) is not None])
+
+
+class FreeOnce(ByKind):
+    """A repeat that is made once costs nothing."""
+
+    def repeat(self, part: Any, times: int) -> ByRelation:
+        return super().repeat(part, times if times > 1 else 0)
+
+
+class NextPart(ByKind):
+    """A row moves to the next part only."""
+
+    def parallel(self, parts: Any) -> ByRelation:
+        whole, added = super().parallel(parts), [part.add_or_remove_one for part in parts]
+        if len(parts) < 3 or whole.replace_one is None:
+            return whole
+        moved = max(one + other for one, other in itertools.pairwise(added))
+        return ByRelation(whole.add_or_remove_one, max(moved, *(part.replace_one for part in parts)))
+
+
+class LargerDelta(Curves):
+    """Converts at a delta of 1e-8 if the study's is smaller."""
+
+    def convert(self, curve: Any) -> float:
+        delta = max(float(self.delta), 1e-8)
+        found = curve + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
+        return max(float(found.min()), 0.0)
+
+
 PLANTED: dict[type[dpf.Accountant[Any]], str] = {
+    KeptById: "a count under add-or-remove-one totals epsilon ",
+    FirstTermOfRates: "a count of a tiny sample under add-or-remove-one totals epsilon 0.0002, and loses 0.00063",
+    SmallExponents: "a count of a sample, with a large epsilon under add-or-remove-one totals epsilon 3.81",
+    SkipsBranches: "a choice between such a step and a count under add-or-remove-one totals epsilon 1.0, although",
+    FreeOnce: "the same histogram, once under add-or-remove-one totals epsilon 0.0, and loses 0.5",
+    NextPart: "three parts, of which the first and the last are expensive under replace-one totals epsilon 0.625, and",
+    LargerDelta: "a histogram with Gaussian noise under add-or-remove-one totals epsilon 2.86",
     FewOrders: "a histogram with much Gaussian noise under add-or-remove-one totals epsilon 0.13",
     DearestAlone: "Laplace or Gaussian noise, 12 times under add-or-remove-one totals epsilon 7.76",
     SamplesTogether: "a count of a sample, twice under add-or-remove-one totals epsilon 0.454",

@@ -99,8 +99,15 @@ class Case:
         """Return the plan whose outputs are listed: the one with steps in place of blocks, or the plan itself."""
         return self._plan(self.node if self.spent is None else self.spent, relation, delta)
 
+    def new_plan(self, relation: Relation, delta: Fraction) -> Plan:
+        """Return a new object, which nothing else refers to."""
+        return self._build(self.node, relation, delta)
+
     @functools.lru_cache(maxsize=1024)  # noqa: B019 the cases are module constants
     def _plan(self, node: Node, relation: Relation, delta: Fraction) -> Plan:
+        return self._build(node, relation, delta)
+
+    def _build(self, node: Node, relation: Relation, delta: Fraction) -> Plan:
         facts, budget = PublicFacts.of(SCHEMA), Budget(1, delta)
         return Plan(sequential(node), relation, facts, budget, SCHEMA, unit=self.unit)
 
@@ -136,6 +143,7 @@ _ONE, _TWO = _histogram("h", DiscreteLaplace(1)), _histogram("h", DiscreteLaplac
 _HALF, _GAUSSIAN = _histogram("h", DiscreteLaplace("0.5")), _histogram("g", Gaussian("0.125"))
 _SELECTED = step("n", Count(), PartitionSelection(1, "0.02"))
 _UNEQUAL = parallel(_count("n", "0.5"), sequential(_count("m"), _count("k", "0.5")), by=A)
+_UNCLAIMED = step("r", _IllAndRows(), DiscreteLaplace(1))  # under add-or-remove-one
 _KIND = kind("h", Histogram(C), DiscreteLaplace)
 _BLOCK = spend("b", _KIND, epsilon=1)
 
@@ -152,8 +160,11 @@ CASES = (
     Case(
         "no claim",
         "a step that has a claim under replace-one only, beside a count",
-        sequential(_count("n"), step("r", _IllAndRows(), DiscreteLaplace(1))),
+        sequential(_count("n"), _UNCLAIMED),
     ),
+    Case("no claim", "a choice between such a step and a count", either(_count("n"), _UNCLAIMED)),
+    Case("no claim", "such a step, twice", repeat(2, _UNCLAIMED)),
+    Case("no claim", "such a step in one of two parts", parallel(_count("n"), _UNCLAIMED, by=A)),
     Case(
         "sequential",
         "two histograms of epsilon 0.5 and 1",
@@ -161,6 +172,7 @@ CASES = (
     ),
     Case("sequential", "two equal histograms", sequential(_ONE, _histogram("k", DiscreteLaplace(1)))),
     Case("sequential", "two releases with Gaussian noise", sequential(_GAUSSIAN, _histogram("k", Gaussian("0.125")))),
+    Case("repeat", "the same histogram, once", repeat(1, _HALF)),
     Case("repeat", "the same histogram, three times", repeat(3, _HALF)),
     Case("repeat", "Gaussian noise, twice", repeat(2, _GAUSSIAN)),
     Case(
@@ -202,6 +214,11 @@ CASES = (
     ),
     Case(
         "parallel",
+        "three parts, of which the first and the last are expensive",
+        parallel(_count("n"), _count("m", "0.25"), _count("k"), by=C),
+    ),
+    Case(
+        "parallel",
         "four parts, all equally expensive",
         parallel(
             *(_count(f"n{k}", "0.5") for k in range(4)),
@@ -239,7 +256,9 @@ CASES = (
     # samples
     Case("sample", "a count of a sample", sample("0.3", _count("n"))),
     Case("sample", "a count of a small sample", sample("0.01", _count("n", 2))),
+    Case("sample", "a count of a tiny sample", sample("0.0001", _count("n", 2))),
     Case("sample", "a count of a large sample", sample("0.9", _count("n"))),
+    Case("sample", "a count of a sample, with a large epsilon", sample("0.3", _count("n", LARGE))),
     Case("sample", "two counts of one sample", sample("0.3", sequential(_count("n", "0.75"), _count("m")))),
     Case("sample", "Gaussian noise on a sample", sample("0.3", step("n", Count(), Gaussian("0.125")))),
     Case(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import gc
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -21,15 +22,19 @@ from dpframework.accountant import Accountant
 from dpframework.facts.errors import PlanRefused
 from dpframework.facts.privacy_losses import Amount, PrivacyLoss, Relation, decimal_text, exact
 from dpframework.facts.privacy_unit import ROW
+from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan.node_kind_table import kind_of
-from dpframework.plan.nodes import Node, sequential
+from dpframework.plan.nodes import Node, sequential, step, walk
 from dpframework.plan.plan import Plan
+from dpframework.queries import Count
 from dpframework.verify.accountants.accountant_plans import CASES, MISTAKES, Case
 from dpframework.verify.accountants.exact_loss_oracle import RAREST, delta_at, largest_ratio, pairs_of, renyi
 from dpframework.verify.problem_report_base import ProblemReport
 
 #: An accountant is tried for studies with these deltas. Deltas that the accountant does not admit are left out.
 DELTAS = (Fraction(0), Fraction(1, 10**6), Fraction(1, 10))
+TINY = Fraction(1, 10**10)  # single releases are tried at this delta, too, since formulas may fail at small deltas
+DELETED, REUSED = 60, 3  # how many plans are deleted, at most, and after how many whose nodes have ids of deleted ones
 ROUNDING = 1e-6  # how far a loss may exceed a total, both relative and absolute, since losses are rounded
 ORDERS = (1.5, 8.0)  # the orders of the Renyi divergences with which rho is compared
 
@@ -110,6 +115,12 @@ class _AccountantCheck:
                 self._totals(relation, delta)
                 if not (self.faults or self.others):
                     self._charges(relation, delta)
+                if delta == self.deltas[0] and not (self.faults or self.others):
+                    self._deleted(relation, delta)
+        tiny = self._try(f"delta_for({decimal_text(TINY)})", functools.partial(self.kind.delta_for, TINY))
+        if tiny and any(self.deltas) and not (self.faults or self.others):
+            for relation in self.relations:
+                self._totals(relation, tiny, [case for case in CASES if case.rule == "release"])
         if not self.deltas:
             self.others["deltas"] = f"accountant '{self.name}' admits none of the deltas to try"
         elif not self.claimed:
@@ -131,9 +142,9 @@ class _AccountantCheck:
             self.others.setdefault(what, f"accountant '{self.name}': {what} fails with {type(error).__name__}: {error}")
             return None
 
-    def _totals(self, relation: Relation, delta: Fraction) -> None:
+    def _totals(self, relation: Relation, delta: Fraction, cases: Sequence[Case] = CASES) -> None:
         """Compare the total of each plan with its exact loss, up to the first fault of each rule."""
-        for case in CASES:
+        for case in cases:
             rule = case.rule_under(relation)
             if (rule, relation) in self.faults:
                 continue
@@ -222,6 +233,31 @@ class _AccountantCheck:
             yield self.faults[rule, relation] + (
                 "; under add-or-remove-one it holds: the relation is ignored" if ignored else ""
             )
+
+    def _deleted(self, relation: Relation, delta: Fraction) -> None:
+        """Total plans that are deleted before the next one is made, until other nodes have had ids of deleted ones."""
+        seen: set[int] = set()
+        again = 0
+        for k in range(1, DELETED + 1):
+            node = step("n", Count(), DiscreteLaplace(Fraction(k, 4)))
+            plan = Case("release", f"a count of epsilon {k / 4}", node).new_plan(relation, delta)
+            own = {id(one) for one in walk(plan.root)}
+            again += bool(own & seen)
+            seen |= own
+            accountant = self.kind(relation, delta=delta)
+            total = self._try("the total of a new plan", functools.partial(accountant.total, plan))
+            # The exact loss is cached for a copy, which is not deleted.
+            claims = total is not None and total.epsilon is not None
+            found = self._excess(attrs.evolve(plan), total, True) if claims else ""
+            if found:
+                self.others["deleted"] = (
+                    f"accountant '{self.name}': a count under {relation} {found}, after other plans were totalled and "
+                    "deleted: is an amount kept by the id of a node or a plan? Another object may get the same id"
+                )
+            if found or again == REUSED:
+                return
+            del node, plan, accountant, total
+            gc.collect(0)  # a plan and its index refer to each other
 
     def _charges(self, relation: Relation, delta: Fraction) -> None:
         """Note whether an accountant forgets plans that were opened, or opens a plan beyond its budget.
