@@ -27,7 +27,9 @@ from dpframework.facts.errors import DPFrameworkError, RunStopped
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
-from dpframework.queries import Query
+from dpframework.plan.node_json import read_step, write_step
+from dpframework.plan.nodes import step
+from dpframework.queries import Count, Query
 from dpframework.queries.answers_from_declared_attributes import answer_of, answers_of
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.miner import Example, Miner
@@ -350,10 +352,9 @@ class MechanismConformance:
     mechanisms
         The mechanisms to test, with parameters between 0.1 and 5.
     probes
-        Answers for which outputs are drawn, if the mechanisms take answers of a type of their own. None for the kit's
-        probes.
+        Answers for which outputs are drawn, if the mechanisms take answers of a type of their own; else None.
     answers
-        Pairs of answers on which losses are compared with claims, for such mechanisms. None for the kit's pairs.
+        Pairs of answers on which losses are compared with claims, for such mechanisms; else None.
     draws
         How many outputs are drawn for each probe from each source of randomness. More are drawn if these are too few to
         tell the claimed scale of the noise from another one.
@@ -372,7 +373,7 @@ class MechanismConformance:
     def pytest_generate_tests(cls, metafunc: Any) -> None:
         """Make one test for each mechanism."""
         if "mechanism" in metafunc.fixturenames:
-            metafunc.parametrize("mechanism", list(cls.mechanisms), ids=[str(m) for m in cls.mechanisms])
+            metafunc.parametrize("mechanism", list(cls.mechanisms), ids=list(map(str, cls.mechanisms)))
 
     def test_it_draws_what_it_states(self, mechanism: Mechanism) -> None:
         """The mechanism draws from the distribution that it states (see `check_sampler`)."""
@@ -389,6 +390,11 @@ class MechanismConformance:
 
     def test_it_survives_pickling(self, mechanism: Mechanism) -> None:
         """Plans may be sent to other processes, so a mechanism must survive pickling unchanged."""
-        assert pickle.loads(pickle.dumps(mechanism)) == mechanism, (
-            f"{mechanism.name} differs after it was pickled and read back"
-        )
+        assert pickle.loads(pickle.dumps(mechanism)) == mechanism, f"{mechanism.name} differs after it was pickled"
+
+    def test_a_plan_file_holds_its_parameters(self, mechanism: Mechanism) -> None:
+        """A plan's hash covers what is written, so no parameter may be lost."""
+        form = json.loads(json.dumps(write_step(step("release", Count(), mechanism), None, 1)))
+        again = read_step(form, {mechanism.name: type(mechanism)}).mechanism
+        why = "does each field have a converter, such as one that takes a list?"
+        assert again == mechanism, f"{mechanism.name} is read back from a plan file as {again}; {why}"

@@ -278,11 +278,11 @@ PLANTED: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     ),
     "no noise for a large epsilon": (
         lambda right: ByEpsilon(1, right, most=Fraction(10)),
-        f"with epsilon = 256, the noise of an answer of 2048 numbers is {NARROWER}",
+        f"with epsilon = 256, the noise of an answer of length 2048 is {NARROWER}",
     ),
     "no epsilon below a hundredth": (
         lambda right: ByEpsilon(1, right, least=Fraction(1, 100)),
-        f"with epsilon = 0.00391, the noise of an answer of 2048 numbers is {NARROWER}",
+        f"with epsilon = 0.00391, the noise of an answer of length 2048 is {NARROWER}",
     ),
     "numbers that share noise in a long answer": (
         lambda right: Mirrored("0.125", right),

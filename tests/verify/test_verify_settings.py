@@ -199,7 +199,7 @@ PLANTED: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     ),
     "less noise for long answers": (
         lambda right: LessForLong(1, right),
-        "two counts: the noise of an answer of 4096 numbers is 30 % narrower than claimed",
+        "two counts: the noise of an answer of length 4096 is 30 % narrower than claimed",
     ),
     "scores that count more where rows are many": (
         lambda right: ScoresOfMany(1, right),

@@ -43,12 +43,14 @@ TELLING = 10_000  # the factor of the sensitivity at which the sizes of independ
 NARROW = 0.1  # noise whose median is below this share of its scale is too narrow for sizes to tell it apart
 FEW_DIGITS = 6  # to how many decimals the sizes of noise are compared
 #: Numbers of an answer, and of draws, from which the ranks of all pairs of numbers are compared.
-COMPARED = ((64, 128), (LONG, 32))
+COMPARED = ((64, 128), (8, 128), (24, 128), (LONG, 32))
+SHORT = (1, 8, 24)  # lengths of answers for which a mechanism might use other code than for two numbers
+SHORT_DRAWN = 1024  # about how many numbers are drawn for each of them
 #: How many standard deviations the mean square of all correlations may lie above that of independent numbers, and how
 #: many a single correlation may lie from 0. Independent numbers exceed either with a probability below 2e-7.
 MEAN_SQUARE, SINGLE = 8.0, 6.5
 LARGE = 256  # a factor of what a mechanism spends, beyond which it might use other code
-AMOUNTS = (Fraction(1, LARGE), Fraction(LARGE))
+AMOUNTS = (Fraction(1, LARGE), Fraction(5, 9), Fraction(9, 4), Fraction(LARGE))
 AMOUNT_LONG = 2048  # the numbers of an answer that are drawn for each of these
 
 
@@ -56,6 +58,20 @@ def calibrate_long(mechanism: Mechanism, calibration: Calibration, length: int =
     """Return the calibration for an answer of so many numbers. None for histograms, whose sizes are given."""
     facts = attrs.evolve(calibration.facts, answer_length=length)
     return None if facts.histograms else mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+
+
+def puts_out_each_number(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> bool:
+    """Tell whether outputs have a number for each number of the answer, also if the answer is longer."""
+    lengths = (answer.size,) if calibration.facts.histograms else (answer.size, answer.size + 1)
+    for length in lengths:
+        fit = calibration if length == answer.size else calibrate_long(mechanism, calibration, length)
+        if fit is not None:
+            output = mechanism.release(
+                np.resize(answer, length), fit, SeededRandomness(0).handed(mechanism.assumptions)
+            )
+            if output_numbers(output).size != length:
+                return False
+    return True
 
 
 def long_answer_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
@@ -77,7 +93,11 @@ def long_answer_problems(mechanism: Mechanism, answer: NDArray[Any], calibration
     if longer is None or (mechanism.selects and not mechanism.in_score_order):
         return
     zeros = np.zeros(LONG, dtype=answer.dtype)
-    tests = (_equal_candidates, _bad_candidates) if mechanism.selects else (_off_scale, _changing_noise, _dependence)
+    tests = (
+        (_equal_candidates, _bad_candidates)
+        if mechanism.selects
+        else (_off_scale, _changing_noise, _off_scale_if_short, _dependence)
+    )
     for test in tests:
         found = list(test(mechanism, zeros, longer))
         yield from found
@@ -117,18 +137,27 @@ def _off_scale(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration, d
             mechanism.log_density(zeros, one, longer) - mechanism.log_density(zeros, one, off) for one in outputs
         )
         if ratio <= math.log(FALSE_ALARM):
-            yield f"the noise of an answer of {zeros.size} numbers is {words} than claimed"
+            yield f"the noise of an answer of length {zeros.size} is {words} than claimed"
             return
+
+
+def _off_scale_if_short(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
+    """Yield a sentence if the noise of answers of one or of several numbers is not of the claimed scale."""
+    for length in SHORT:
+        shorter = calibrate_long(mechanism, longer, length)
+        if shorter is not None:
+            yield from _off_scale(mechanism, zeros[:length], shorter, math.ceil(SHORT_DRAWN / length))
 
 
 def _changing_noise(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
     """Yield a sentence if the noise repeats, or changes from the first number to the last."""
     handed = SeededRandomness(4).handed(mechanism.assumptions)
     outputs = [mechanism.release(zeros, longer, handed) for _ in range(REPEATED)]
-    mixed = np.asarray(outputs[0])[np.random.default_rng(5).permutation(LONG)]
-    stated = [mechanism.log_density(zeros, one, longer) for one in (outputs[0], mixed)]
-    if not math.isclose(stated[0], stated[1], rel_tol=1e-9):
-        return  # by the log-density, the noise of a number depends on the number's place in the answer
+    if isinstance(outputs[0], np.ndarray):  # other outputs cannot be put in another order
+        mixed = outputs[0][np.random.default_rng(5).permutation(LONG)]
+        stated = [mechanism.log_density(zeros, one, longer) for one in (outputs[0], mixed)]
+        if not math.isclose(stated[0], stated[1], rel_tol=1e-9):
+            return  # by the log-density, the noise of a number depends on the number's place in the answer
     noise = errors_of(outputs, zeros)
     spectrum = np.abs(np.fft.rfft(noise[0] - noise[0].mean())) ** 2
     again = np.fft.irfft(spectrum)[1 : LONG // 2]
@@ -157,8 +186,10 @@ def _dependence(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) 
 
 
 def _adds_up(mechanism: Mechanism, zeros: NDArray[Any], output: Any, calibration: Calibration) -> bool:
-    """Tell whether the log-density of an output is the sum of those of its two halves."""
+    """Tell whether the log-density of an output, an array, is the sum of those of its two halves."""
     output, half = np.asarray(output), np.arange(zeros.size) < zeros.size // 2
+    if output.dtype.kind not in "iuf":
+        return False  # a collection, which has no halves
     split = [output, np.zeros_like(output), np.where(half, output, 0), np.where(half, 0, output)]
     whole, none, *halves = (mechanism.log_density(zeros, one.astype(output.dtype), calibration) for one in split)
     return math.isclose(whole + none, sum(halves), rel_tol=1e-9)
@@ -198,8 +229,8 @@ def _correlation(noise: NDArray[np.float64]) -> str | None:
 def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibration) -> Iterator[str]:
     """Draw with far less and with far more to spend, where a mechanism might use other code.
 
-    With more to spend, the sensitivity is larger too, so that the noise keeps its scale and shows. The parameters are
-    those of `long_answer_problems`. Only arrays of numbers are tried.
+    With far more to spend, the sensitivity is larger too, so that the noise keeps its scale and shows. The parameters
+    are those of `long_answer_problems`. Only arrays of numbers are tried.
     """
     longer = calibrate_long(mechanism, calibration, AMOUNT_LONG)
     if not isinstance(answer, np.ndarray) or longer is None or (mechanism.selects and not mechanism.in_score_order):
@@ -208,7 +239,7 @@ def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibr
     for how, other in related_mechanisms(mechanism, AMOUNTS):
         spent = [getattr(one, name) for name in SPENT[:2] if hasattr(other, name) for one in (mechanism, other)]
         facts = longer.facts
-        if spent[1] > spent[0]:
+        if spent[1] == LARGE * spent[0]:
             factor = Fraction(math.isqrt(LARGE)) if mechanism.norm is Norm.SQUARED_L2 else Fraction(LARGE)
             larger = [scale_sensitivity(one, factor) for one in facts.sensitivities]
             facts = attrs.evolve(facts, sensitivities=larger)
@@ -229,11 +260,14 @@ def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibr
             return
 
 
-def noise_is_reused(mechanism: Mechanism, calibration: Calibration, answers: Sequence[NDArray[Any]]) -> bool:
+def noise_is_reused(
+    mechanism: Mechanism, calibration: Calibration, answers: Sequence[NDArray[Any]], repeated: int = REPEATED
+) -> bool:
     """Tell whether two numbers, of answers that are drawn together, always have noise of the same size.
 
-    The noise is drawn for a far larger sensitivity, so that the sizes of independent noise hardly ever agree. Numbers
-    at an end of the outputs are left out, since outputs may be put into a public range.
+    The noise is drawn for a far larger sensitivity, so that the sizes of independent noise hardly ever agree: those of
+    two numbers with a probability below 1 / `TELLING`, and those of any two of 5000 numbers, in each of 4 draws, with a
+    probability below 2e-9. Numbers at an end of the outputs are left out, since outputs may be put into a public range.
     """
     larger = [scale_sensitivity(one, Fraction(TELLING)) for one in calibration.facts.sensitivities]
     wide = mechanism.calibrate(attrs.evolve(calibration.facts, sensitivities=larger), Relation.ADD_OR_REMOVE_ONE)
@@ -242,7 +276,7 @@ def noise_is_reused(mechanism: Mechanism, calibration: Calibration, answers: Seq
     handed = SeededRandomness(7).handed(mechanism.assumptions)
     drawn = [
         np.concatenate([output_numbers(one) for one in mechanism.release_many(answers, wide, handed)])
-        for _ in range(REPEATED)
+        for _ in range(repeated)
     ]
     outputs = np.array(drawn)
     ends = (outputs == outputs.min(axis=1, keepdims=True)) | (outputs == outputs.max(axis=1, keepdims=True))

@@ -42,9 +42,10 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import UnitChange
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
-from dpframework.queries import PiecewiseScores
+from dpframework.queries import PiecewiseScores, QueryFacts
 from dpframework.verify.mechanisms.loss_report import DELTA, TOLERANCE, LossClaim, LossReport
 from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, unit_answers
+from dpframework.verify.mechanisms.other_answers import weigh_other_answers
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.release_failure_check import DensityFailedError, refusal, stated_density
 from dpframework.verify.miners.table_search import last_before
@@ -92,9 +93,15 @@ def check_losses(
     """
     checked = _LossComparison(mechanism, Patience(seconds))
     served = 0
-    for asked in answers_of(mechanism) if given is None else given:
+    queries = answers_of(mechanism) if given is None else given
+    for asked in queries:
         for relation in relations:
             served += checked.compare_all(asked, relation)
+    for integer in (True, False):
+        # Of whole numbers and of real ones, the query with the longest answer stands for all.
+        alike = [asked.facts for asked in queries if asked.facts.integer is integer]
+        if alike:
+            checked.compare_others(max(alike, key=lambda facts: facts.answer_length or 0), relations)
     if not served:
         raise InputError(f"mechanism '{mechanism.name}' serves none of the queries; give answers of its own kind")
     wrong = tuple(dict.fromkeys(checked.wrong))
@@ -121,12 +128,16 @@ class _LossComparison:
             if calibration is not None:
                 self.compare(asked, calibration, relation)
             of_unit = unit_answers(asked, UNIT)
-            # Without an event of its own for units, a mechanism's claim for a unit follows from its claim for rows.
-            own = type(self.mechanism).unit_event is not Mechanism.unit_event
+            # A mechanism's claim for a unit follows from its claim for rows, unless it has an event of its own for
+            # units, or calibrates by code of its own.
+            kind = type(self.mechanism)
+            calibrates = kind.calibrate is not Mechanism.calibrate
+            own = calibrates or kind.unit_event is not Mechanism.unit_event
             if of_unit is not None and own and not self.patience.over:
                 by_unit = self.mechanism.calibrate(asked.facts, relation, by=UnitChange(UNIT))
                 if by_unit is not None:
-                    self.compare_event(of_unit, by_unit, relation)
+                    compare = self.compare if calibrates else self.compare_event
+                    compare(of_unit, by_unit, relation)
         except DensityFailedError as error:
             self.wrong.append(f"{asked.facts.text}, {relation}: {error}")
         return calibration is not None
@@ -153,6 +164,42 @@ class _LossComparison:
             kind = f"rho times the order {a:g} of a Renyi divergence"
             self.claims.append(LossClaim(where, kind, a * float(rho), found, SLACK["rho"]))
         self.claims += self._event(where, curves, calibration, relation, Fraction(0))
+
+    def compare_others(self, facts: QueryFacts, relations: Sequence[Relation]) -> None:
+        """Compare the claims on answers of other lengths, with other numbers, or at other amounts."""
+        for relation in relations:
+            try:
+                self.claims += self._refute_elsewhere(facts, relation)
+            except DensityFailedError as error:
+                self.wrong.append(f"{facts.text}, {relation}: {error}")
+
+    def _refute_elsewhere(self, facts: QueryFacts, relation: Relation) -> Iterator[LossClaim]:
+        """Yield the first claim that does not hold for answers of another length, with other numbers, or other amounts.
+
+        Claims that hold there are left out, since too few outputs are weighed to say how near the losses come to them.
+        """
+        for weighed in weigh_other_answers(self.mechanism, facts, relation, lambda: not self.patience.over):
+            losses, where = weighed.calibration.losses, f"{facts.text}, {weighed.what}, {relation}"
+            if losses.delta.under(relation) != 0:
+                continue
+            if any(np.isnan(logs).any() for pair in (*weighed.pairs, *weighed.whole) for logs in pair):
+                self.wrong.append(f"{where}: a log-density is not a number")
+                continue
+            claims = []
+            whole = [_Curve(*pair, False) for pair in weighed.whole]
+            pure, rho = losses.pure.under(relation), losses.zcdp.under(relation)
+            if pure is not None:
+                found = max((_Curve(*pair, False).epsilon for pair in (*weighed.pairs, *weighed.whole)), default=0.0)
+                claims.append(LossClaim(where, "epsilon", float(pure), found, SLACK["epsilon"]))
+            if rho is not None:
+                for order in ORDERS:
+                    found = max((curve.renyi(order) for curve in whole), default=0.0)
+                    kind = f"rho times the order {order:g} of a Renyi divergence"
+                    claims.append(LossClaim(where, kind, order * float(rho), found, SLACK["rho"]))
+            refuted = [claim for claim in claims if not claim.holds]
+            if refuted:
+                yield refuted[0]
+                return
 
     def compare_event(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
         """Compare the event alone, as PLD accounting uses it, with the largest loss over the pairs of answers."""

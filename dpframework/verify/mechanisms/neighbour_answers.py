@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
-from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.mechanisms.randomness import REAL_ARITHMETIC, SeededRandomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
 from dpframework.results.keys import ReleasedKeys
 from dpframework.verify.mechanisms.output_keys import output_key, puts_out_numbers
@@ -32,6 +32,7 @@ GAPS = (0, 1, 4)  # how far scores lie below the best one, in scales of the nois
 WIDTH = {1: 25, 2: 12}
 MOST_POINTS = {1: 4_000, 2: 120}  # about the most points on each axis, by the number of coordinates
 MOST_DRAWN = 400  # how many outputs are drawn, at most, if they cannot be listed
+CELLS = 16  # into at least so many cells a scale of noise is divided on which a density is summed
 FLATTENING = 3  # the factor by which the noise is widened when outputs are drawn
 BREAKS = np.array([0.0, 0.5, 2.0, 2.25, 4.0])  # the ends of the pieces of made-up scores on an interval
 
@@ -234,9 +235,12 @@ def _grid(
 ) -> tuple[list[Any], float]:
     """Return all points of the outputs' lattice around both answers, or only evenly spaced ones if there are too many.
 
-    The second value is the logarithm of the number of lattice points for each returned point.
+    The second value is the logarithm of the number of lattice points for each returned point. If outputs are real
+    numbers with a density, the points are those of a fine grid, and the second value is the logarithm of its cells'
+    size.
     """
-    unit = float(calibration.unit)
+    real = has_real_density(mechanism, one, calibration)
+    unit = _cell_of_density(mechanism, calibration) if real else float(calibration.unit)
     base, change = np.rint(one.ravel() / unit), np.rint((other - one).ravel() / unit)
     width = WIDTH[base.size] * noise_size(mechanism, calibration) / unit
     reach = 2 * width + float(np.abs(change).max())
@@ -251,9 +255,28 @@ def _grid(
         below = math.floor((min(step, 0.0) - width) / stride)
         above = math.ceil((max(step, 0.0) + width) / stride)
         axes.append(start + stride * np.arange(below, above + 1))
-    integer = np.int64 if calibration.unit == 1 else np.float64
+    integer = np.int64 if calibration.unit == 1 and not real else np.float64
     points = [(np.array(point) * unit).astype(integer).reshape(one.shape) for point in itertools.product(*axes)]
-    return points, base.size * math.log(stride)
+    return points, base.size * math.log(stride * unit if real else stride)
+
+
+def has_real_density(mechanism: Mechanism, answer: Any, calibration: Calibration) -> bool:
+    """Tell whether a mechanism's outputs are real numbers with a density, judged by one output.
+
+    If a mechanism assumes real arithmetic and puts out floats, its log-density is one of real numbers. Otherwise
+    outputs lie on a lattice, and the log-density is the logarithm of a probability.
+    """
+    if REAL_ARITHMETIC not in mechanism.assumptions:
+        return False
+    output = np.asarray(mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions)))
+    points = output / float(calibration.unit)
+    return output.dtype.kind == "f" and bool((points != np.rint(points)).any())
+
+
+def _cell_of_density(mechanism: Mechanism, calibration: Calibration) -> float:
+    """Return a power of two that is a sixteenth of the noise's scale or less, and at most the lattice's step for 1."""
+    size = min(noise_size(mechanism, calibration), 1.0) if calibration.unit == 1 else noise_size(mechanism, calibration)
+    return float(2.0 ** math.floor(math.log2(size / CELLS)))
 
 
 def _draw_outputs(

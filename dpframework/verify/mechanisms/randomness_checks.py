@@ -17,8 +17,13 @@ from numpy.typing import NDArray
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
 from dpframework.verify.mechanisms.cut_off_noise import find_cut_off
-from dpframework.verify.mechanisms.long_answers import LONG, calibrate_long, long_answer_problems, noise_is_reused
-from dpframework.verify.mechanisms.output_keys import output_numbers
+from dpframework.verify.mechanisms.long_answers import (
+    LONG,
+    calibrate_long,
+    long_answer_problems,
+    noise_is_reused,
+    puts_out_each_number,
+)
 from dpframework.verify.mechanisms.output_probability_check import total_problems
 from dpframework.verify.mechanisms.random_bits import bit_problems
 from dpframework.verify.mechanisms.sampler_statistics import FALSE_ALARM, are_unlike, errors_of
@@ -28,6 +33,9 @@ REPEATED = 8  # how many draws are repeated with the same randomness, one by one
 BATCHES, PAIRS = 10, 10  # how many batches are drawn, and how many pairs of two answers each batch has
 FAR = 1000  # how far two answers lie apart, in scales of the noise, so that no output for one comes near the other
 TOGETHER = 256  # how many outputs for one answer are drawn in one call, to count their random bits
+#: How many numbers are drawn in one call if a mechanism draws several answers by code of its own, maybe in batches. An
+#: answer of usual probes has two numbers.
+MANY_TOGETHER, MANY_REPEATED = 5000, 4
 
 
 def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, scale: float) -> Iterator[str]:
@@ -62,7 +70,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
         return
     try:
         yield from total_problems(mechanism, numbers, calibration)
-        if not mechanism.selects and output_numbers(once[0]).size != numbers.size:
+        if not mechanism.selects and not puts_out_each_number(mechanism, numbers, calibration):
             return  # the output does not have a number for each number of the answer
         if mechanism.in_score_order or not mechanism.selects:
             yield from _find_swapped_outputs(mechanism, numbers, calibration, scale)
@@ -117,7 +125,12 @@ def _find_swapped_outputs(
 def _count_bits(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
     """Count the random bits of many answers that are drawn together, and of a very long answer."""
     together = [answer] * TOGETHER
-    if not calibration.facts.histograms and noise_is_reused(mechanism, calibration, together):
+    many = [answer] * max(MANY_TOGETHER // answer.size, 2)
+    batches = type(mechanism).release_many is not Mechanism.release_many
+    if not calibration.facts.histograms and (
+        noise_is_reused(mechanism, calibration, together)
+        or (batches and noise_is_reused(mechanism, calibration, many, MANY_REPEATED))
+    ):
         yield "two answers that are drawn together have the same noise, or the same with another sign"
         return
     yield from bit_problems(mechanism, together, calibration, f"{TOGETHER} answers that are drawn together")

@@ -20,7 +20,7 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores
 from dpframework.verify.mechanisms.output_keys import output_key, output_numbers
 from dpframework.verify.mechanisms.probe_answers import Probe
-from dpframework.verify.mechanisms.release_failure_check import stated_density
+from dpframework.verify.mechanisms.release_failure_check import DensityFailedError, stated_density
 
 FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct mechanism
 MOST_DRAWS = 1 << 16  # from this number of draws on, no more are made to tell the claimed scale from another scale
@@ -100,20 +100,33 @@ class DrawnOutputs:
         if promised:
             yield from self._promise()
 
+    def _off_densities(self, outputs: Sequence[Any], factor: Fraction) -> NDArray[np.float64]:
+        """Return the log-density of each output if the scale were multiplied by a factor.
+
+        Raises
+        ------
+        DensityFailedError
+            If the mechanism's `log_density` fails at that scale.
+        """
+        try:
+            return self.densities(outputs, with_scale(self.calibration, factor))
+        except DensityFailedError as error:
+            raise DensityFailedError(
+                f"{error}, at {float(factor):.3g} times the scale that it draws with; the tests compare its draws with "
+                "other scales, so let it depend on calibration.scale, whatever that is"
+            ) from error
+
     def evidence(self, factor: Fraction) -> float:
         """Return the mean log-likelihood ratio by which one draw tells the noise from noise of another scale.
 
         It is estimated as half of the variance of the log-ratio, which hardly changes if the sampler is wrong.
         """
-        found = self.densities(self.outputs, self.calibration) - self.densities(
-            self.outputs, with_scale(self.calibration, factor)
-        )
+        found = self.densities(self.outputs, self.calibration) - self._off_densities(self.outputs, factor)
         return float(found.var() / 2) if bool(np.isfinite(found).all()) else math.inf
 
     def _scale(self, to_tell: bool) -> Iterator[str]:
         threshold = -math.log(FALSE_ALARM)
         for factor, words in OFF:
-            off = with_scale(self.calibration, factor)
             ratio, seen = 0.0, 0
             while abs(ratio) < threshold and seen < MOST_DRAWS:
                 if seen == len(self.outputs):
@@ -121,7 +134,7 @@ class DrawnOutputs:
                         break
                     self.draw(seen)
                 new = self.outputs[seen:]
-                ratio += float((self.densities(new, self.calibration) - self.densities(new, off)).sum())
+                ratio += float((self.densities(new, self.calibration) - self._off_densities(new, factor)).sum())
                 seen = len(self.outputs)
             if ratio <= -threshold:
                 yield (

@@ -1,0 +1,317 @@
+"""Losses on answers that differ from the usual ones in their length or their numbers, and at other amounts to spend.
+
+A mechanism may use other code for empty cells, for large counts, for long answers, for many candidates, or for a large
+epsilon. If its log-density says so, too, its draws fit the log-density, and only the losses on such answers show that
+less is claimed than lost. So a few outputs are weighed on many pairs of answers:
+
+- Answers of 1 to 1000 numbers, which are all 0, small or large, and of which a row changes one or two. If the
+  log-density is a sum over numbers, the probabilities of all values of a changed number are listed, and Renyi
+  divergences are computed from them. In any case, the largest ratio is sought at outputs near the answers and far away.
+- Choices between 2 to 1000 candidates, which are equal, or of which one is far ahead or far behind.
+
+No draw decides: every value found is at most the true loss, up to rounding. So a mechanism whose claims hold does not
+fail by chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy_losses import Relation
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
+from dpframework.queries import Norm, QueryFacts
+from dpframework.verify.mechanisms.neighbour_answers import has_real_density, shifts
+from dpframework.verify.mechanisms.output_keys import output_key
+from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
+from dpframework.verify.mechanisms.release_failure_check import stated_density
+from dpframework.verify.mechanisms.sampler_statistics import noise_size
+from dpframework.verify.miners.table_search import last_before
+from dpframework.verify.queries.schema_variants import related_mechanisms
+
+Floats: TypeAlias = "NDArray[np.float64]"
+
+LENGTHS = (1, 2, 3, 5, 7, 17, 1000)  # how many numbers answers have, or how many candidates there are
+FEW_LENGTHS = LENGTHS[:2]  # the same at other amounts, and if a row is replaced
+LARGE = (100, 10**4, 10**8)  # numbers of an answer of length 1, besides 0
+LISTED = (1, 17)  # the lengths of answers for which the probabilities of all values of a number are listed
+FRACTION = 0.123456789  # is added to real numbers, since a mechanism may round them
+FINER = Fraction(1, 1000)  # real numbers are tried with this share of their sensitivity, too
+AMOUNTS = (Fraction(1, 64), Fraction(5, 9), Fraction(9, 4), Fraction(64))  # shares of what a mechanism spends
+MOST_STEPS = 400  # the most values of a number whose probabilities are listed
+REACH = {Norm.L1: 35.0, Norm.SQUARED_L2: 9.0}  # how far from an answer they are listed, in scales of the noise
+NEAR = (0, 1, 2, 3, 5, 20)  # how far outputs lie from an answer, in steps of the lattice and in scales of the noise
+FAR = (8, 16, 24, 32)  # outputs also lie 2 to these powers of steps away, where floats still hold the losses
+DRAWN = 24  # how many outputs are drawn for either answer if outputs are not numbers for the numbers of the answer
+FAR_AHEAD = (4, 30)  # how far one candidate is ahead of all others, in scales of the noise
+#: The farthest that a candidate's score is below the best one, in scales. Floats hold the probability exp(-700).
+FARTHEST_BEHIND = 700
+FAILURES = (InputError, LookupError, TypeError, ValueError, AttributeError)
+
+
+@final
+@attrs.frozen(eq=False)
+class Weighed:
+    """The log-probabilities of some outputs given two answers.
+
+    Attributes
+    ----------
+    what
+        The answers, and how much the mechanism spends, in words.
+    calibration
+        The calibration whose claims are compared.
+    pairs
+        Log-probabilities given one answer and given the other, two arrays for each pair of answers.
+    whole
+        For pairs of which the outputs together have nearly all of the probability, the same two arrays.
+    """
+
+    what: str
+    calibration: Calibration
+    pairs: list[tuple[Floats, Floats]]
+    whole: list[tuple[Floats, Floats]]
+
+
+def weigh_other_answers(
+    mechanism: Mechanism, facts: QueryFacts, relation: Relation, go_on: Callable[[], bool]
+) -> Iterator[Weighed]:
+    """Yield the probabilities of outputs given pairs of unusual answers, for each length and amount.
+
+    Nothing is yielded for answers that the mechanism does not serve, such as those of another length, and after `go_on`
+    has returned False. Keys that nobody lists, several histograms and scores on an interval are not tried.
+
+    Raises
+    ------
+    DensityFailedError
+        If a log-density fails on an answer from which the mechanism can draw.
+    """
+    if facts.unlisted or facts.histograms or not (mechanism.selects or mechanism.norm in REACH):
+        return
+    for how, other, some in _variants(mechanism, facts):
+        usual = other is mechanism and some is facts and relation is Relation.ADD_OR_REMOVE_ONE
+        lengths = LENGTHS if usual else FEW_LENGTHS
+        for length in lengths:
+            if not go_on():
+                return
+            try:
+                longer = attrs.evolve(some, answer_length=length)
+                calibration = other.calibrate(longer, relation)
+            except InputError:  # the mechanism refuses such facts, and so claims nothing for them
+                continue
+            if calibration is None or not _serves(other, calibration, length):
+                continue
+            what = f"{length} candidates" if other.selects else f"an answer of length {length}"
+            weigh = _weigh_choices if other.selects else _weigh_numbers
+            pairs, whole = weigh(other, calibration, relation, length)
+            yield Weighed(f"{what}{how}", calibration, pairs, whole)
+
+
+def _variants(mechanism: Mechanism, facts: QueryFacts) -> Iterator[tuple[str, Mechanism, QueryFacts]]:
+    """Yield the mechanism with its facts, with a finer sensitivity of real numbers, and with other amounts to spend."""
+    yield "", mechanism, facts
+    if not facts.integer and not facts.rounding:
+        finer = [scale_sensitivity(one, FINER) for one in facts.sensitivities]
+        yield f", {FINER} of the sensitivity", mechanism, attrs.evolve(facts, sensitivities=finer)
+    for how, other in related_mechanisms(mechanism, AMOUNTS):
+        yield f", {how}", other, facts
+
+
+def _serves(mechanism: Mechanism, calibration: Calibration, length: int) -> bool:
+    """Tell whether a mechanism can draw for an answer of this length."""
+    zeros = np.zeros(length, dtype=np.int64 if calibration.facts.integer else np.float64)
+    try:
+        mechanism.release(zeros, calibration, SeededRandomness(0).handed(mechanism.assumptions))
+    except GeneratorNotHandedError:
+        raise  # the mechanism takes such answers, but draws from a source that it must not use
+    except FAILURES:  # the mechanism takes other answers
+        return False
+    return True
+
+
+# --- numbers --------------------------------------------------------------------------------------------------------
+
+
+def _weigh_numbers(
+    mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int
+) -> tuple[list[tuple[Floats, Floats]], list[tuple[Floats, Floats]]]:
+    facts, pairs, whole = calibration.facts, [], []
+    changed = min(length, 2)
+    for base in (0, *(LARGE if length == 1 else ())):
+        start = np.full(length, base + (0 if facts.integer else FRACTION), dtype=np.float64)
+        for shift in _largest_in_turn(shifts(facts, relation, changed)):
+            moved = start.copy()
+            moved[:changed] += shift
+            one, other = (x.astype(np.int64) if facts.integer else x for x in (start, moved))
+            if not _same_shape(mechanism, one, calibration):
+                pairs.append(_drawn(mechanism, one, other, calibration))
+                continue
+            if calibration.losses.pure.under(relation) is not None:
+                pairs.append(_at_corners(mechanism, one, other, np.sign(shift), calibration))
+            if length in LISTED and (listed := _listed(mechanism, one, other, changed, calibration)) is not None:
+                whole.append(listed)
+    return pairs, whole
+
+
+def _largest_in_turn(changes: Sequence[Floats]) -> list[Floats]:
+    """Return a change of one number, and one that is largest in the sum of all numbers, if there are such."""
+    if not changes:
+        return []
+    alone = [change for change in changes if np.count_nonzero(change) == 1]
+    widest = max(changes, key=lambda change: (np.abs(change).sum(), np.count_nonzero(change)))
+    return [*alone[:1], *([] if alone[:1] and widest is alone[0] else [widest])]
+
+
+def _same_shape(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> bool:
+    output = mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions))
+    return isinstance(output, np.ndarray) and output.shape == answer.shape and output.dtype.kind in "iuf"
+
+
+def _at_corners(
+    mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], signs: Floats, calibration: Calibration
+) -> tuple[Floats, Floats]:
+    """Weigh outputs on either side of both answers, near them and far away."""
+    unit = float(calibration.unit)
+    scale = noise_size(mechanism, calibration) / unit
+    steps = np.unique(np.rint([*(k * step for k in NEAR for step in (1, scale)), *(2.0**k for k in FAR)]))
+    points = np.rint(one / unit)
+    outputs = []
+    for distance in np.concatenate([-steps[::-1], steps]):
+        moved = points.copy()
+        moved[: signs.size] += distance * signs
+        outputs.append(_as_output(moved, calibration))
+    return _densities(mechanism, one, other, outputs, calibration)
+
+
+def _as_output(points: Floats, calibration: Calibration) -> NDArray[Any]:
+    """Return points of the lattice as an output of the type that outputs have."""
+    return points.astype(np.int64) if calibration.unit == 1 else points * float(calibration.unit)
+
+
+def _densities(
+    mechanism: Mechanism, one: Any, other: Any, outputs: Sequence[Any], calibration: Calibration
+) -> tuple[Floats, Floats]:
+    here, there = (
+        np.array([stated_density(mechanism, answer, output, calibration) for output in outputs])
+        for answer in (one, other)
+    )
+    return here, there
+
+
+def _listed(
+    mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], changed: int, calibration: Calibration
+) -> tuple[Floats, Floats] | None:
+    """Return the probabilities of all values of the numbers that differ.
+
+    None if there are too many values, as for real numbers, or if the log-density is not a sum over numbers.
+    """
+    if has_real_density(mechanism, one, calibration):
+        return None
+    unit, scale = float(calibration.unit), noise_size(mechanism, calibration)
+    gaussian = mechanism.norm is Norm.SQUARED_L2
+    stride = max(1, math.floor(scale / unit / 8)) if gaussian else 1  # sums of a smooth density may be so coarse
+    reach = math.ceil(REACH[mechanism.norm] * scale / unit / stride) + math.ceil(np.abs(other - one).max() / unit)
+    if 2 * reach + 1 > MOST_STEPS or not _adds_up(mechanism, one, calibration, math.ceil(scale / unit)):
+        return None
+    start = np.rint(one / unit)
+    found = np.zeros(1), np.zeros(1)
+    for k in range(changed):
+        if one[k] == other[k]:
+            continue
+        outputs = []
+        for step in range(-reach, reach + 1):
+            moved = start.copy()
+            moved[k] += step * stride
+            outputs.append(_as_output(moved, calibration))
+        listed = _densities(mechanism, one, other, outputs, calibration)
+        masses = [float(np.logaddexp.reduce(logs)) for logs in listed]
+        if not all(math.isfinite(mass) for mass in masses):
+            return None
+        found = tuple(  # type: ignore[assignment]
+            np.add.outer(before, logs - mass).ravel() for before, logs, mass in zip(found, listed, masses, strict=True)
+        )
+    return found
+
+
+def _adds_up(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, step: int) -> bool:
+    """Tell whether the log-density of an output is the sum of those of its first number and of all other numbers."""
+    if answer.size == 1:
+        return True
+    points = np.rint(answer / float(calibration.unit))
+    first = np.where(np.arange(answer.size) == 0, step, 0.0)
+    rest = np.where(np.arange(answer.size) == 0, 0.0, step)
+    whole, none, *parts = (
+        stated_density(mechanism, answer, _as_output(points + moved, calibration), calibration)
+        for moved in (first + rest, 0 * first, first, rest)
+    )
+    return math.isclose(whole + none, sum(parts), rel_tol=1e-9)
+
+
+def _drawn(
+    mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration
+) -> tuple[Floats, Floats]:
+    """Weigh outputs that are drawn for either answer."""
+    handed = SeededRandomness(0).handed(mechanism.assumptions)
+    outputs: dict[Any, Any] = {}
+    for k in range(2 * DRAWN):
+        output = mechanism.release((one, other)[k % 2], calibration, handed)
+        outputs.setdefault(output_key(output), output)
+    return _densities(mechanism, one, other, list(outputs.values()), calibration)
+
+
+# --- choices --------------------------------------------------------------------------------------------------------
+
+
+def _weigh_choices(
+    mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int
+) -> tuple[list[tuple[Floats, Floats]], list[tuple[Floats, Floats]]]:
+    """Weigh the first and the last candidate, where the first is equal to the others, ahead of them, or behind them."""
+    if length < 2:
+        return [], []
+    facts, pairs = calibration.facts, []
+    scale = noise_size(mechanism, calibration)
+    changes = shifts(facts, relation, 2)
+    gaps = [0.0, *(sign * math.ceil(ahead * scale) for ahead in FAR_AHEAD for sign in (1, -1))]
+    gaps += _last_possible(mechanism, calibration, length, changes)
+    for gap in gaps:
+        for change in changes:
+            one = _scores(gap, length, facts)
+            other = _scores(gap + change[0] - change[1], length, facts)
+            pairs.append(_densities(mechanism, one, other + _whole(change[1], facts), (0, length - 1), calibration))
+    return pairs, []
+
+
+def _scores(gap: float, length: int, facts: QueryFacts) -> NDArray[Any]:
+    """Return scores of which the first is higher than all others."""
+    scores = np.where(np.arange(length) == 0, gap, 0.0)
+    return scores.astype(np.int64) if facts.integer else scores
+
+
+def _whole(number: float, facts: QueryFacts) -> Any:
+    return int(number) if facts.integer else number
+
+
+def _last_possible(
+    mechanism: Mechanism, calibration: Calibration, length: int, changes: Sequence[Floats]
+) -> Iterator[float]:
+    """Yield how far behind the first, and ahead of it, the others may be until one side becomes impossible."""
+    facts, scale = calibration.facts, noise_size(mechanism, calibration)
+    step = max((abs(float(change[0] - change[1])) for change in changes), default=0.0)
+    if not step:
+        return
+    for sign, output in ((1, length - 1), (-1, 0)):
+
+        def impossible(steps: int, sign: int = sign, output: int = output) -> bool:
+            scores = _scores(sign * steps * step, length, facts)
+            return stated_density(mechanism, scores, output, calibration) == -math.inf
+
+        most = math.ceil(FARTHEST_BEHIND * scale / step)
+        if not impossible(0) and impossible(most):
+            yield sign * step * last_before(impossible, most)
