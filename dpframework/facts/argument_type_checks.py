@@ -118,6 +118,31 @@ def require_field_types(instance: Any, where: str) -> None:
             _require(value, hint, f"{where}: {name.lstrip('_')}")
 
 
+def require_fields_only(instance: Any, where: str) -> None:
+    """Refuse an instance with an attribute that is no field of its class, since a plan's hash would not cover it.
+
+    Parameters
+    ----------
+    instance
+        The instance of an attrs class. Properties that it has cached are accepted.
+    where
+        The first words of the message.
+
+    Raises
+    ------
+    InputError
+        If there is such an attribute. The message names it.
+    """
+    kind = type(instance)
+    fields = {field.name for field in attrs.fields(kind)}
+    for name in getattr(instance, "__dict__", ()):
+        if name not in fields and not isinstance(inspect.getattr_static(kind, name, None), functools.cached_property):
+            raise InputError(
+                f"{where} keeps {name!r} outside of its fields, so no plan file and no hash would hold it; decorate "
+                f"the class {kind.__name__} with @attrs.frozen, and declare this field"
+            )
+
+
 def require_argument_types(kind: type, arguments: Mapping[str, Any], where: str) -> None:
     """Refuse arguments of an attrs class that are not of the types that it takes.
 

@@ -8,7 +8,6 @@ inputs.
 from __future__ import annotations
 
 import functools
-import inspect
 import re
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
@@ -16,7 +15,7 @@ from typing import Any, TypeAlias, final
 
 import attrs
 
-from dpframework.facts.argument_type_checks import require_field_types, typechecked
+from dpframework.facts.argument_type_checks import require_field_types, require_fields_only, typechecked
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Cases, Description
@@ -282,20 +281,8 @@ def step(
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"step '{name}': {mechanism!r} is not a mechanism; pass an instance, such as Laplace(epsilon)")
     require_field_types(mechanism, f"step '{name}': {mechanism.name}")
-    _require_fields_only(mechanism, f"step '{name}'")
+    require_fields_only(mechanism, f"step '{name}': mechanism '{mechanism.name}'")
     return Step(name, query, mechanism, uses=uses, assumptions=assumptions, threshold=threshold)
-
-
-def _require_fields_only(mechanism: Mechanism, where: str) -> None:
-    """Refuse a mechanism with an attribute that is no field of its class, since a plan's hash would not cover it."""
-    kind = type(mechanism)
-    fields = {field.name for field in attrs.fields(kind)}
-    for name in getattr(mechanism, "__dict__", ()):
-        if name not in fields and not isinstance(inspect.getattr_static(kind, name, None), functools.cached_property):
-            raise InputError(
-                f"{where}: mechanism '{mechanism.name}' keeps {name!r} outside of its fields, so no plan file and no "
-                f"hash would hold it; decorate the class {kind.__name__} with @attrs.frozen, and declare this field"
-            )
 
 
 def require_query(query: object, where: str) -> None:
