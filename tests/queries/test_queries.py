@@ -456,7 +456,7 @@ class Peeks(dpf.Query):
 
 @pytest.mark.parametrize("attributes", [(), ("c",)])
 def test_a_query_sees_no_units_although_another_step_needs_them(attributes: tuple[str, ...]) -> None:
-    person = dpf.facts.unit.PrivacyUnit("person", 3)
+    person = dpf.PrivacyUnit("person", 3)
     table = attrs.evolve(dpf.Table.from_codes(SCHEMA, CODES), unit=person).with_units([0, 0, 1, 0, 1])
     rows = ENGINE.load(table)
     assert sorted(answer_of(Peeks(attributes, places=True), ENGINE, rows, {}).tolist()) == [0, 0, 1, 1, 2]
