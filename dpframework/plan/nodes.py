@@ -305,15 +305,20 @@ def sequential(*parts: Node, name: str | None = None) -> Sequential:
 
 @typechecked
 def parallel(
-    *parts: Node, by: Attribute | Cases | Iterable[Description] | FromRelease | None = None, name: str | None = None
+    *parts: Node,
+    by: Attribute | Cases | Description | Iterable[Description] | FromRelease | None = None,
+    name: str | None = None,
 ) -> Parallel:
     """Compose releases from disjoint parts. Give one node that is used for every part, or one node for each part.
+
+    One description makes two parts: the rows for which it holds, and the rest (see `PrivateTable.partition`).
 
     Raises
     ------
     InputError
         If several nodes are given, but not one for each part.
     """
+    by = Cases([by]) if isinstance(by, Description) else by
     made_by: Parts | None = by if by is None or isinstance(by, Attribute | Cases | FromRelease) else tuple(by)
     node = Parallel(_nodes("parallel", parts), made_by, name)
     if len(parts) > 1 and node.number is not None and node.number != len(parts):

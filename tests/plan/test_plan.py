@@ -558,6 +558,7 @@ class Gathering(Rounded):
         (dpf.parallel(count("n"), by=dpf.FromRelease("x")), "parallel over the release of 'x'"),
         (dpf.parallel(count("n"), by=[dpf.Equals("a", "true")]), "parallel over 1 descriptions"),
         (dpf.parallel(count("n"), by=dpf.Cases([dpf.Equals("a", "true")])), "parallel over 2 cases"),
+        (dpf.parallel(count("n"), by=dpf.Equals("a", "true")), "parallel over 2 cases"),
         (dpf.sequential(count("n")), "sequential"),
         (dpf.sequential(count("n"), name="s"), "s"),
         (dpf.either(count("n")), "either, by what is released"),
