@@ -1,9 +1,9 @@
 """The ground test: numbers of real neighbours put into goals, which must describe them.
 
-Solvers prove what a goal says. Whether a goal says what the score does is tested here, without a solver and without
-trust in the code that wrote the goal: the numbers of random neighbours are put into the text. Each pair of neighbours
-must fit some goal of the claim. (A pair that fits none shows that a fact is false or a case is missing.) The goal's
-`high - low` must be the change of the score, and its `bound` the bound of the claim.
+Solvers prove what a goal says. This module tests whether a goal describes the score correctly. It needs no solver, and
+it does not trust the code that wrote the goal: it puts the numbers of random neighbours into the text. Each pair of
+neighbours must fit some goal of the claim. (A pair that fits none shows that a fact is false or a case is missing.) The
+goal's `high - low` must be the change of the score, and its `bound` the bound of the claim.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _pair_of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size
 
 
 def _pairs_of_totals(shape: Outer, claim: Claim) -> Iterator[GroundPair]:
-    """Yield all vertices of the totals' ranges and moves, for several numbers of rows."""
+    """Yield, for several numbers of rows, pairs with each total and each row's change of it at an end of its range."""
     ends = list(combinations((False, True), repeat=len(shape.totals)))
     moves = list(combinations(ends, repeat=2)) if claim.change is Change.REPLACED else [(None, end) for end in ends]
     for number, at, (out, into) in combinations((0, 1, 2, 9, 40), ends, moves):
@@ -231,7 +231,7 @@ def _pairs_of_totals(shape: Outer, claim: Claim) -> Iterator[GroundPair]:
 
 
 def _pair_of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> GroundPair:
-    """Return a pair whose high score is the norm of a row's addition to a vector, or of the difference of two rows."""
+    """Return a pair whose high score is a norm: of what a row adds to a vector, or of how two rows differ in it."""
     free = list(dict.fromkeys(one for entry in shape.entries for one in entry.leaves(Operation.PUBLIC)))
     before = [_draw_row(shape, free, random) for _ in range(2)]
     numbers = {str(one): before[0][one] for one in free}

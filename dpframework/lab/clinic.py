@@ -107,7 +107,7 @@ class _Lab:
     """A laboratory value, with its public range and cuts, and with its distribution.
 
     The distribution is normal, with mean `centre` (or `female`, for women, if it is given) and standard deviation
-    `spread`. Each illness that the patient has adds about its number in `shifts` to the mean. With `skewed`, the
+    `spread`. Each of the patient's illnesses moves the mean by roughly its number in `shifts`. With `skewed`, the
     logarithm of the value is normal. Then the centre is a median, the spread is that of the logarithm, and shifts are
     factors. Two laboratory values are exceptions: eGFR also falls with age, and creatinine is computed from eGFR.
     """

@@ -70,7 +70,7 @@ def audit_entries(path: Path, entries: Sequence[Entry], head: str | None, runs: 
 
 
 def _require_same_amount(data_set: DataSet, content: Mapping[str, Any]) -> None:
-    """Refuse a charge that differs from the total of its plan. It is not checked if the plan cannot be read."""
+    """Refuse a charge that differs from its plan's total. If the plan cannot be read, the charge is not checked."""
     mechanisms = [brought.component for brought in registry().mechanisms.values()]
     try:
         plan = plan_from_json(json.dumps(data_set.plans[content["plan"]]), mechanisms, kind=Plan)

@@ -112,7 +112,7 @@ def _by_attribute(data_set: DataSet) -> list[GroupOfRuns]:
 
 
 def _cost(data_set: DataSet, runs: Iterable[RecordedRun]) -> Fraction | None:
-    """Return the total of some runs alone. All charges since the Renyi order was fixed are at that order."""
+    """Return the total of some runs alone. Every charge after the Renyi order was fixed is at that order."""
     budget = AdaptiveBudget(data_set.relation, data_set.epsilon, data_set.delta, reserve=data_set.reserve)
     for run in runs:
         # A refused run was charged nothing, and its charge has no order.
@@ -167,8 +167,8 @@ def remainder(data_set: DataSet) -> list[str]:
 def _runs_left(data_set: DataSet, amount: PlanCharge) -> int:
     budget, number = data_set.budget, 0
     if budget.order is not None and amount.order is None:
-        # The plan was charged before the order was fixed. A new run would be charged at the order, which needs the
-        # plan.
+        # The plan was charged before the order was fixed. A new run would be charged at that order, and only
+        # the plan tells this charge.
         return 0
     while number < MOST_RUNS:
         try:

@@ -1,4 +1,4 @@
-"""Counts of rows: their number, the histogram of one or of each of several attributes, and their joint histogram."""
+"""Counts of rows: how many there are, histograms of single attributes, and the joint histogram of several."""
 
 from __future__ import annotations
 
@@ -252,8 +252,8 @@ def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
 def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
     """Count a block's rows in the cells of some attributes' cross table, as an array of its shape.
 
-    A large block is counted in parts (see `Block.tiles`). Each row of a part takes one number of the smallest type that
-    can number all cells.
+    A large block is counted in parts (see `Block.tiles`). In each part, the number of a row's cell is kept in the
+    smallest integer type that fits the numbers of all cells.
     """
     return Crosstab(of).count(block)
 

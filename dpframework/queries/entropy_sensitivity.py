@@ -17,15 +17,15 @@ n_s rows have the same y. With m = k_s - k_sy for that y, D_s is at most
 
 The last sum is at least 0. For v values of y it is also at least m log2(m / (v - 1)), since f is convex.
 
-**All s.** h(T_s - m, m) is the sum of m increments f(x) - f(x - 1), up to x = T_s. These increments grow with x. Let m
-now be the sum of the m of all s. Then the increments of all s add up to at most h(R - m, m), the sum of the m
-increments up to x = R. Moreover, h(T - m, m) - m log2(m) = f(T) - f(T - m) - f(m) is T times the entropy of a coin with
-probability m / T. It is concave and homogeneous of degree 1 in T and m. So its values for all s add up to at most its
-value for the sums of T and m. Hence
+**All s.** h(T_s - m, m) is the sum of m increments f(x) - f(x - 1), up to x = T_s. These increments grow with x. From
+here on, write m_s for the m of one s, and m for the sum of all m_s. Then the increments of all s add up to at most h(R
+- m, m), the sum of the m increments up to x = R. Moreover, h(T - m, m) - m log2(m) = f(T) - f(T - m) - f(m) is T times
+the entropy of a coin with probability m / T. It is concave and homogeneous of degree 1 in T and m. So its values for
+all s add up to at most its value for the sums of T and m. Hence
 
     the change is at most h(R - m, m) - max(0, m log2(m / (v - 1))) for some m from 0 to k.
 
-This bound grows in m up to v - 1, and beyond that up to R (v - 1) / v. `entropy_change` takes its largest value over
+This bound grows in m up to v - 1 or R (v - 1) / v, whichever is larger. `entropy_change` takes its largest value over
 whole m. If m is a multiple of v - 1, it is attained by R - m equal rows and m rows that share the other values evenly.
 For one added row it is f(R) - f(R - 1), whatever v is.
 """

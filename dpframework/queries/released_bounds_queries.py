@@ -2,11 +2,11 @@
 
 A noisy sum is usually planned for public bounds [a, b], since their size decides the sensitivity. Here the bounds are
 an input that a run knows and a plan does not. So values are counted in units of the bounds. Each value is clamped to
-the bounds and counts as a share of their width, or of the size of the larger bound. Such a share lies in [0, 1], or in
-[-1, 1], for **every** pair of bounds. The declared sensitivity is the largest over all inputs. It does not depend on
-the released bounds, so epsilon is fixed in the plan. Code that reads the answer multiplies it by the released width or
-size, which is post-processing. This multiplies the noise, too, so the size of the noise in the attribute's own unit
-depends on the released bounds.
+the bounds. Then its distance from a bound is divided by their width, or the value itself by the size of the bound that
+is larger in size. The result lies in [0, 1], or in [-1, 1], for **every** pair of bounds. The declared sensitivity is
+the largest over all inputs. It does not depend on the released bounds, so epsilon is fixed in the plan. Code that reads
+the answer multiplies it by the released width or size, which is post-processing. This multiplies the noise, too, so the
+size of the noise in the attribute's own unit depends on the released bounds.
 
 Bounds must come from a release. If they came from the rows, a neighbouring table could be measured in another unit.
 """
@@ -36,7 +36,8 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps
 
 #: Two numbers within the attribute's public bounds, the lower one first.
 Bounds: TypeAlias = "tuple[float, float]"
-#: Queries whose numbers are in widths of their bounds, or in ranks. Their sensitivity is the same for all bounds.
+#: Queries whose answers are in units of the width of their bounds, or in ranks. Their sensitivity is the same for all
+#: bounds.
 SCALED = (BoundDistances, GroupMoments, QuantileScores)
 
 _RELEASED = "at released bounds"
@@ -45,7 +46,7 @@ _RELEASED = "at released bounds"
 @final
 @attrs.frozen
 class AtReleasedBounds(Query):
-    """A query whose numbers are in widths of its bounds, or in ranks, where the bounds are given at run time.
+    """A query with bounds that are given at run time, whose answers are in units of their width, or in ranks.
 
     In `BoundDistances` and `GroupMoments`, a row adds at most 1 in widths of the bounds, whatever the bounds are. In
     `QuantileScores`, a row moves a rank by at most 1. Their derivations hold for every pair of bounds, and hence for
@@ -140,17 +141,17 @@ class ScaledSums(GroupNumbers):
 
     With bounds a <= b and M = max(abs(a), abs(b)), a row with the value x adds t = clamp(x, a, b) / M to the sum of its
     group. It adds nothing if it has no value or `where` does not hold. Rounded to steps of 2**-30, the size of t is at
-    most 1 for any a and b. It is never negative if the attribute's public lower bound is not negative, and never
+    most 1 for any a and b. t is never negative if the attribute's public lower bound is not negative, and never
     positive if the upper bound is not positive. With `centred` the row adds (clamp(x, a, b) - c) / M, where c is the
     rounded (a + b) / 2, and M is the larger of the rounded b - c and c - a. The rounded x - c never falls as x rises.
     So what the row adds is in [-1, 1], even if few floats lie between the bounds.
 
     So adding a row raises a sum by at most R or lowers it by at most F, each 1 or 0. Replacing a row that stays in its
-    group changes the sum by at most D = R + F - m. Here m is the smallest size of t for any a and b. It is the smaller
-    of the public bounds divided by the larger one, in size, if they have one sign and every row has a value. Otherwise
-    it is 0. If the row goes to another group, it changes two sums by at most 1 each. The l1 change is at most 2 in both
-    cases, or D with a single group. The squared l2 change is at most max(D**2, 2), or D**2 with a single group. The
-    linf change is at most max(D, 1), or D with a single group.
+    group changes the sum by at most D = R + F - m. Here m is the smallest size of t for any a and b. If both public
+    bounds have the same sign and every row has a value, m is the size of the smaller bound divided by that of the
+    larger one. Otherwise m is 0. If the row goes to another group, it changes two sums by at most 1 each. The l1 change
+    is at most 2 in both cases, or D with a single group. The squared l2 change is at most max(D**2, 2), or D**2 with a
+    single group. The linf change is at most max(D, 1), or D with a single group.
 
     The input is `bounds`, as for `AtReleasedBounds`. `unit` returns the two numbers that turn a sum of t into a sum of
     values.
@@ -202,14 +203,14 @@ class ScaledSums(GroupNumbers):
 
     @property
     def _least_share(self) -> Fraction:
-        """The smallest size of t for any bounds, less a step for its rounding. It is 0 if a row may add nothing."""
+        """The smallest size of t for any bounds, minus one step since t is rounded; 0 if a row may add nothing."""
         low, high = sorted((abs(self.attribute.lower), abs(self.attribute.upper)))
         if self.centred or self.optional or self.attribute.lower < 0 < self.attribute.upper:
             return Fraction(0)
         return Fraction(max(math.floor(Fraction(low) / Fraction(high) * STEPS) - 1, 0), STEPS)
 
     def unit(self, bounds: Bounds | None = None) -> tuple[float, float]:
-        """Return two numbers in the attribute's own unit: the width of a share of 1, and the value at a share of 0."""
+        """Return by how much values differ whose shares differ by 1, and the value whose share is 0."""
         lower, upper = bounds or (self.lower, self.upper)
         if self.centred:
             middle = lower + (upper - lower) / 2
@@ -241,9 +242,9 @@ class ReleasedBins(AttributeCounts, TableCounts):
 
     Whatever the cuts are, bins are disjoint and a row lies in one of them (see `histogram_sensitivities`). If the
     attribute may be missing, rows without a value are counted in one more cell after the bins. If there are fewer bins
-    than planned, counts of 0 follow. So the answer has the same length for all cuts, and its noise may add up to 0
-    (`Norm.HISTOGRAMS`). The input is `cuts`: increasing numbers strictly between the attribute's public bounds, fewer
-    than `most` of them. Without this input there is one bin.
+    than planned, counts of 0 follow. So the answer has the same length for all cuts, and a mechanism is allowed to draw
+    noise that adds up to 0 (`Norm.HISTOGRAMS`). The input is `cuts`: increasing numbers strictly between the
+    attribute's public bounds, fewer than `most` of them. Without this input there is one bin.
 
     Attributes
     ----------

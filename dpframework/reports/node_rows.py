@@ -38,11 +38,12 @@ class NodeRow:
     loss
         The most that all releases of the node cost together, in words.
     exact
-        The same cost as pairs of a notion of loss and an exact amount. Empty if the node is free or has no valid claim.
+        This cost in exact form: pairs of a notion of loss and an amount. Empty if the node is free or has no valid
+        claim.
     share
         The node's loss as a share of the whole plan's loss, from 0 to 1. None if one of the two losses is unknown.
     times
-        How often the node above may release this node, in words; empty for once.
+        How often the node above may release this node, in words; empty if only once.
     uses
         The numbers of the nodes whose releases the node uses.
     step

@@ -317,5 +317,5 @@ class Gate:
         if stopped is not None:
             raise QueryStopped(f"{what} was not answered: {stopped}", kind=stopped.kind)
         raise InputError(
-            f"{what} failed with {name}; run with a seed on data that is not private to see where"
+            f"{what} failed with {name}; to see where, run with a seed on data that is not private"
         ) from cause

@@ -167,6 +167,6 @@ def _stop_error(name: str, miner: Miner | None, error: BaseException) -> RunStop
         return RunStopped(f"step '{name}': interrupted", interrupted=True)
     who = "its plan" if miner is None else f"miner '{miner.name}'"
     return RunStopped(
-        f"step '{name}': {who} failed with {type(error).__name__}; run with a seed on data that is not "
-        "private to see where"
+        f"step '{name}': {who} failed with {type(error).__name__}; to see where, run with a seed on data "
+        "that is not private"
     )

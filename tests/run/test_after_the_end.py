@@ -143,8 +143,8 @@ def test_a_query_that_fails_to_list_its_candidates_tells_nothing_of_what_it_coun
     with pytest.raises(dpf.DPFrameworkError) as stopped:
         run(Chooses())
     assert str(stopped.value) == (
-        "step 'kept/choice': listing the candidates of 'lists' failed with an error of its own; run with a seed on "
-        "data that is not private to see where"
+        "step 'kept/choice': listing the candidates of 'lists' failed with an error of its own; to see where, run "
+        "with a seed on data that is not private"
     )
     assert causes(stopped.value) == [stopped.value]
     with pytest.raises(dpf.DPFrameworkError) as shown:

@@ -47,7 +47,7 @@ def reach(tightness: float) -> str:
 @final
 @attrs.frozen
 class Violation:
-    """A problem or the largest loss, with two neighbouring tables that show it, the smallest that were found.
+    """A problem or the largest loss, with the two smallest neighbouring tables found that show it.
 
     Attributes
     ----------
@@ -110,7 +110,8 @@ class AuditReport:
     reruns
         How many of these replays ran the miner again.
     exhaustive
-        All pairs of tables of a few kinds of rows were tried, up to this number of shared rows. -1 if none were.
+        The number of shared rows up to which all pairs of tables of a few kinds of rows were tried. -1 if for no number
+        all were tried.
     most_rows
         How many equal rows the largest tables had.
     seconds
@@ -118,8 +119,8 @@ class AuditReport:
     violations
         What was found wrong; empty if nothing was.
     worst_pair
-        The tables with the largest loss found, and the transcript that loses it. Without a pure claim, the tables of
-        the tail test. None if anything was found wrong, or if no loss was found.
+        The tables with the largest loss found, and the transcript that has this loss. Without a pure claim, the tables
+        of the tail test. None if anything was found wrong, or if no loss was found.
     tail
         The tail test, which estimates the deltas at some epsilons that the plan claims. None if only a pure claim was
         tested.
