@@ -12,7 +12,7 @@ from dpframework.accountant import AccountedPlan
 from dpframework.checks import weak_protection_checks
 from dpframework.checks.base import Severity
 from dpframework.checks.claim_and_assumption_checks import KNOWN_ASSUMPTIONS
-from dpframework.checks.noise import NOISY_RESULT, NOISY_SELECTION
+from dpframework.checks.large_noise_checks import NOISY_RESULT, NOISY_SELECTION
 from dpframework.facts.errors import nearest
 from dpframework.results.error_bounds import ErrorBound
 

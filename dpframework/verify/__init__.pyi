@@ -23,6 +23,7 @@ from .mechanisms.loss_report import LossClaim as LossClaim, LossReport as LossRe
 from .mechanisms.neighbour_answers import Answers as Answers
 from .mechanisms.probe_answers import Probe as Probe
 from .mechanisms.sampler_check import SamplerReport as SamplerReport, check_sampler as check_sampler
+from .miner_verification import verify_examples as verify_examples
 from .miners.audit_report import (
     AuditReport as AuditReport,
     Violation as Violation,
@@ -60,7 +61,6 @@ from .tables.row_independence_checks import (
     check_reading as check_reading,
 )
 from .tables.unit_sample_check import assert_units_sampled as assert_units_sampled
-from .verification import verify_examples as verify_examples
 from .verification_report import (
     ExampleAudit as ExampleAudit,
     Verification as Verification,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.checks import noise
+from dpframework.checks import large_noise_checks
 from dpframework.checks.assumptions_and_help_pages import CheckPage, check_page
 from dpframework.checks.base import Finding, Findings, Severity
 from dpframework.checks.built_in import BUILT_IN, findings
@@ -718,7 +718,7 @@ def test_results_that_are_alike_are_one_finding(plan_of: Callable[..., dpf.Study
     ],
 )
 def test_an_error_is_told_in_its_unit(kind: str, amount: float, unit: str, text: str) -> None:
-    assert noise._error_of(ErrorBound("that", amount, unit, kind)) == text
+    assert large_noise_checks._error_of(ErrorBound("that", amount, unit, kind)) == text
 
 
 @pytest.mark.parametrize(
@@ -726,7 +726,7 @@ def test_an_error_is_told_in_its_unit(kind: str, amount: float, unit: str, text:
     [(3, 0.5, " 6 times"), (1.01, 1, " 1.1 times"), (3, 0, ""), (3, -1, ""), (float("inf"), 1, "")],
 )
 def test_how_many_times_less_noise_is_enough(within: float, threshold: float, text: str) -> None:
-    assert noise._factor_text(within, threshold) == text
+    assert large_noise_checks._factor_text(within, threshold) == text
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import CandidateScores, Histogram, Norm, Sensitivity
 from dpframework.verify import MinerConformance, assert_private, audit, check_losses
 from dpframework.verify.mechanisms.neighbour_answers import invent_answers
+from dpframework.verify.miner_verification import verify_examples
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.transcript_replay import Weigher
 from dpframework.verify.miners.worst_transcript_search import outputs, worst_transcript
-from dpframework.verify.verification import verify_examples
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])
 ADD, REPLACE = dpf.Relation.ADD_OR_REMOVE_ONE, dpf.Relation.REPLACE_ONE
