@@ -24,6 +24,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import DPFrameworkError, RunStopped
+from dpframework.facts.json_reader import parsed_json
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
@@ -394,7 +395,6 @@ class MechanismConformance:
 
     def test_a_plan_file_holds_its_parameters(self, mechanism: Mechanism) -> None:
         """A plan's hash covers what is written, so no parameter may be lost."""
-        form = json.loads(json.dumps(write_step(step("release", Count(), mechanism), None, 1)))
+        form = parsed_json(json.dumps(write_step(step("release", Count(), mechanism), None, 1)))
         again = read_step(form, {mechanism.name: type(mechanism)}).mechanism
-        why = "does each field have a converter, such as one that takes a list?"
-        assert again == mechanism, f"{mechanism.name} is read back from a plan file as {again}; {why}"
+        assert again == mechanism, f"a plan file gives {again} back; does each field have a converter?"

@@ -531,5 +531,5 @@ def test_a_mechanism_that_a_plan_file_does_not_hold_is_named(right):
     if right:
         suite.test_a_plan_file_holds_its_parameters(mechanism)
         return
-    with pytest.raises(AssertionError, match=r"plain=\[1, 2\].*; does each field have a converter"):
+    with pytest.raises(AssertionError, match=r"plain=\[1, 2\].* back; does each field have a converter"):
         suite.test_a_plan_file_holds_its_parameters(mechanism)
