@@ -140,7 +140,7 @@ def test_the_pairs_that_are_tried_are_few(monkeypatch: pytest.MonkeyPatch) -> No
 
     for name in ("delta_at", "renyi", "largest_ratio"):
         monkeypatch.setattr(accountants, name, compared)
-    case = Case("release", "a larger count", step("n", Count(), DiscreteLaplace("0.75")))
+    case = Case("release", "a larger count", step("n", Count(), DiscreteLaplace("0.7")))
     assert excess(case, small("1", rho="1", delta="0.1"), TENTH) == excess(case, small("1")) == ""
     assert checked().delta_holds(small("1"), case.plan(ADD, TENTH))
     assert tried == [16] * 5
@@ -365,7 +365,8 @@ def test_reports_say_how_much_was_tried_and_what_is_not_claimed() -> None:
     report = tried(PureAccountant, *PLAIN)
     assert (report.tried, report.wrong, report.unclaimed, report.passed) == (4, (), (), True)
     both = tried(PureAccountant, *PLAIN, relations=tuple(Relation), deltas=("0.1", 0))
-    assert (both.tried, both.wrong, both.unclaimed) == (2 * 7, (), ())
+    # a sample has no claim under replace-one, and the two single releases are tried at a tiny delta, too
+    assert (both.tried, both.wrong, both.unclaimed) == (2 * 7 + 2 * 2, (), ())
     assert tried(PureAccountant, *PLAIN, relations=(REPLACE,)).unclaimed == ("sample",)
     replaced = tried(PureAccountant, *PLAIN, *OWN_NOTIONS, UNCLAIMED.text, relations=(REPLACE,))
     assert (replaced.tried, replaced.unclaimed) == (5, ("sample",))

@@ -290,7 +290,7 @@ HEARD = {
         "files of 13, None rows, error; files of 13, 12 rows, clamp; files of 0, None rows, clamp"
     ),
     "test_large_blocks_lose_no_row_and_counts_have_no_end": (
-        "files of 83001, None rows, clamp; open 83001; map 83001 x5; split 83001 in 3; map 33181; map 16222; map "
+        "files of 83001, None rows, clamp; open 83001; map 83001 x6; split 83001 in 3; map 33181; map 16222; map "
         "33598; drop 83001"
     ),
     "test_many_functions_are_counted_in_one_call": (

@@ -143,7 +143,7 @@ def test_tables_that_are_searched_are_those_of_the_relation_and_the_unit() -> No
     ]
     assert together == [1, 3, 1, 1]
     held = searched(Keys("town"), schema=KEYED, rows=3).hold(bytes(4))
-    assert (held.rows, held.derived, held.number, held.units) == (bytes(4), (), 0, (0, 1, 1, 1))
+    assert (held.rows, held.derived, held.number, held.units.tolist()) == (bytes(4), (), 0, [0, 1, 1, 1])
     assert searched(Count(), rows=3).hold(bytes(4)).units is None
 
 

@@ -112,7 +112,7 @@ class _AccountantCheck:
     def report(self) -> AccountantReport:
         for delta in self.deltas:
             for relation in self.relations:
-                self._totals(relation, delta)
+                self._totals(relation, delta, CASES)
                 if not (self.faults or self.others):
                     self._charges(relation, delta)
                 if delta == self.deltas[0] and not (self.faults or self.others):
@@ -142,7 +142,7 @@ class _AccountantCheck:
             self.others.setdefault(what, f"accountant '{self.name}': {what} fails with {type(error).__name__}: {error}")
             return None
 
-    def _totals(self, relation: Relation, delta: Fraction, cases: Sequence[Case] = CASES) -> None:
+    def _totals(self, relation: Relation, delta: Fraction, cases: Sequence[Case]) -> None:
         """Compare the total of each plan with its exact loss, up to the first fault of each rule."""
         for case in cases:
             rule = case.rule_under(relation)
