@@ -381,7 +381,7 @@ def test_reports_say_how_much_was_tried_and_what_is_not_claimed() -> None:
         "unclaimed": ("sample",),
         "passed": True,
     }
-    assert tried(PLDAccountant, *PLAIN[:2], deltas=("0.1",)).tried == 2
+    assert tried(PLDAccountant, *PLAIN[:2], deltas=("0.1",)).tried == 2 + 2
     wrong = attrs.evolve(report, wrong=("one.", "another."))
     assert (str(wrong), wrong.passed, wrong.to_dict()["passed"]) == ("one.\nanother.", False, False)
 

@@ -47,7 +47,7 @@ from dpframework.verify.mechanisms.loss_report import DELTA, TOLERANCE, LossClai
 from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, unit_answers
 from dpframework.verify.mechanisms.other_answers import weigh_other_answers
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
-from dpframework.verify.mechanisms.release_failure_check import DensityFailedError, refusal, stated_density
+from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, refusal, stated_density
 from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.patience import Patience
 
@@ -136,9 +136,12 @@ class _LossComparison:
             if of_unit is not None and own and not self.patience.over:
                 by_unit = self.mechanism.calibrate(asked.facts, relation, by=UnitChange(UNIT))
                 if by_unit is not None:
+                    known = len(self.claims)
                     compare = self.compare if calibrates else self.compare_event
                     compare(of_unit, by_unit, relation)
-        except DensityFailedError as error:
+                    if calibrates:  # the bound for a unit may be loose, so only a claim that does not hold is told
+                        self.claims[known:] = [claim for claim in self.claims[known:] if not claim.holds]
+        except MechanismFailedError as error:
             self.wrong.append(f"{asked.facts.text}, {relation}: {error}")
         return calibration is not None
 
@@ -170,7 +173,7 @@ class _LossComparison:
         for relation in relations:
             try:
                 self.claims += self._refute_elsewhere(facts, relation)
-            except DensityFailedError as error:
+            except MechanismFailedError as error:
                 self.wrong.append(f"{facts.text}, {relation}: {error}")
 
     def _refute_elsewhere(self, facts: QueryFacts, relation: Relation) -> Iterator[LossClaim]:

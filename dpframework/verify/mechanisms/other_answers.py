@@ -32,7 +32,7 @@ from dpframework.queries import Norm, QueryFacts
 from dpframework.verify.mechanisms.neighbour_answers import has_real_density, shifts
 from dpframework.verify.mechanisms.output_keys import output_key
 from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
-from dpframework.verify.mechanisms.release_failure_check import stated_density
+from dpframework.verify.mechanisms.release_failure_check import drawn_output, stated_density
 from dpframework.verify.mechanisms.sampler_statistics import noise_size
 from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.queries.schema_variants import related_mechanisms
@@ -90,8 +90,8 @@ def weigh_other_answers(
 
     Raises
     ------
-    DensityFailedError
-        If a log-density fails on an answer from which the mechanism can draw.
+    MechanismFailedError
+        If a release or a log-density fails on an answer of a length that the mechanism serves.
     """
     if facts.unlisted or facts.histograms or not (mechanism.selects or mechanism.norm in REACH):
         return
@@ -170,7 +170,7 @@ def _largest_in_turn(changes: Sequence[Floats]) -> list[Floats]:
 
 
 def _same_shape(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> bool:
-    output = mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions))
+    output = drawn_output(mechanism, answer, calibration, SeededRandomness(0).handed(mechanism.assumptions))
     return isinstance(output, np.ndarray) and output.shape == answer.shape and output.dtype.kind in "iuf"
 
 
@@ -261,7 +261,7 @@ def _drawn(
     handed = SeededRandomness(0).handed(mechanism.assumptions)
     outputs: dict[Any, Any] = {}
     for k in range(2 * DRAWN):
-        output = mechanism.release((one, other)[k % 2], calibration, handed)
+        output = drawn_output(mechanism, (one, other)[k % 2], calibration, handed)
         outputs.setdefault(output_key(output), output)
     return _densities(mechanism, one, other, list(outputs.values()), calibration)
 

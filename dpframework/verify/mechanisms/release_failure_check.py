@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from dpframework.mechanisms import Calibration, Mechanism, Randomness
+from dpframework.mechanisms.randomness import GeneratorNotHandedError
 
 
-class DensityFailedError(Exception):
-    """A mechanism's `log_density` failed."""
+class MechanismFailedError(Exception):
+    """A mechanism's `release` or `log_density` failed. The message is a finding about the mechanism."""
 
 
 def stated_density(mechanism: Mechanism, answer: Any, output: Any, calibration: Calibration) -> float:
@@ -25,13 +26,29 @@ def stated_density(mechanism: Mechanism, answer: Any, output: Any, calibration: 
 
     Raises
     ------
-    DensityFailedError
-        If the mechanism's `log_density` fails. The message is a finding about the mechanism.
+    MechanismFailedError
+        If the mechanism's `log_density` fails.
     """
     try:
         return mechanism.log_density(answer, output, calibration)
     except Exception as error:  # a plugin's code may raise anything
-        raise DensityFailedError(f"its log_density fails with {type(error).__name__}: {error}") from error
+        raise MechanismFailedError(f"its log_density fails with {type(error).__name__}: {error}") from error
+
+
+def drawn_output(mechanism: Mechanism, answer: Any, calibration: Calibration, handed: Randomness) -> Any:
+    """Return a release of an answer, drawn from what the mechanism is handed.
+
+    Raises
+    ------
+    MechanismFailedError
+        If the release fails.
+    """
+    try:
+        return mechanism.release(answer, calibration, handed)
+    except GeneratorNotHandedError:
+        raise  # a source that the mechanism must not use, which is a finding of its own
+    except Exception as error:  # a plugin's code may raise anything
+        raise MechanismFailedError(f"its release fails with {type(error).__name__}: {error}") from error
 
 
 def refusal(mechanism: Mechanism, answer: Any, calibration: Calibration, randomness: Randomness) -> str | None:

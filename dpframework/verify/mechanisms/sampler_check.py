@@ -40,7 +40,7 @@ from dpframework.verify.mechanisms.probe_answers import (
     with_single_changes,
 )
 from dpframework.verify.mechanisms.randomness_checks import disagreement, draw_problems
-from dpframework.verify.mechanisms.release_failure_check import DensityFailedError
+from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError
 from dpframework.verify.mechanisms.sampler_statistics import OFF, DrawnOutputs, noise_size
 from dpframework.verify.problem_report_base import ProblemReport
 
@@ -135,7 +135,7 @@ def check_sampler(
                 tests.test(probe, to_tell=False)
     except GeneratorNotHandedError as error:
         return SamplerReport(mechanism.name, (), (str(error),), 0)
-    except DensityFailedError as error:
+    except MechanismFailedError as error:
         tests.wrong.append(str(error))
     return SamplerReport(mechanism.name, tuple(tests.tested), tuple(tests.wrong), tests.drawn)
 

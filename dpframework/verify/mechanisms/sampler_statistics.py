@@ -20,7 +20,7 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores
 from dpframework.verify.mechanisms.output_keys import output_key, output_numbers
 from dpframework.verify.mechanisms.probe_answers import Probe
-from dpframework.verify.mechanisms.release_failure_check import DensityFailedError, stated_density
+from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, stated_density
 
 FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct mechanism
 MOST_DRAWS = 1 << 16  # from this number of draws on, no more are made to tell the claimed scale from another scale
@@ -70,7 +70,7 @@ class DrawnOutputs:
 
         Raises
         ------
-        DensityFailedError
+        MechanismFailedError
             If the mechanism's `log_density` fails.
         """
         known: dict[Any, float] = {}
@@ -105,13 +105,13 @@ class DrawnOutputs:
 
         Raises
         ------
-        DensityFailedError
+        MechanismFailedError
             If the mechanism's `log_density` fails at that scale.
         """
         try:
             return self.densities(outputs, with_scale(self.calibration, factor))
-        except DensityFailedError as error:
-            raise DensityFailedError(
+        except MechanismFailedError as error:
+            raise MechanismFailedError(
                 f"{error}, at {float(factor):.3g} times the scale that it draws with; the tests compare its draws with "
                 "other scales, so let it depend on calibration.scale, whatever that is"
             ) from error
