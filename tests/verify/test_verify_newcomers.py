@@ -184,7 +184,7 @@ class Wards(Query):
     sensitivities = histogram_sensitivities(90)  # type: ignore[assignment]
 
     def count(self, block, **inputs):
-        counts = np.bincount(block.codes("ward"), minlength=90)
+        counts = np.bincount(block.codes("ward"), minlength=90)[:90]
         counts[41] *= 1 if self.right else 5
         return counts
 
@@ -321,7 +321,9 @@ class WidthInParts(dpf.Miner):
         age = schema["age"]
         lower, upper = Fraction(age.lower), Fraction(age.upper)
         largest = max(abs(lower), abs(upper)) if self.right else upper - lower
-        declared = l1(largest, upper - lower)
+        # a missing age adds 0
+        wide = max(upper, Fraction()) - min(lower, Fraction()) if age.missing and self.right else upper - lower
+        declared = l1(largest, wide)
         shares = OfCounts(lambda counts: counts / 10, l1(None, Fraction(1, 5)), whole=False, length=3)
         return dpf.sequential(
             dpf.step("shares", shares, Laplace(1)),
