@@ -127,11 +127,9 @@ class AccountedPlan(Plan):
         None without a valid claim, or if the accountant does not work at the plan's delta.
         """
         accountant = self._accountant_of(kind)
-        return (
-            None
-            if accountant is None
-            else accountant.loss_with_exact_delta(self.amount(kind, node), self.exact_delta(node))
-        )
+        if accountant is None:
+            return None
+        return accountant.loss_with_exact_delta(self.amount(kind, node), self.exact_delta(node))
 
     def exact_delta(self, node: Node) -> Fraction | None:
         """Return the exact delta of the releases below a node (see `delta_composition`); None without a valid claim."""

@@ -121,7 +121,9 @@ def refuse_beside_json(as_json: bool, **options: object) -> None:
     """Refuse options that would have no effect beside --json, by their names; None stands for one that is not given."""
     for name, value in options.items():
         if as_json and value is not None:
-            raise InputError(f"--json prints to standard output in one form, so it goes without --{name}")
+            raise InputError(
+                f"--json prints to standard output in one form, so it goes without --{name.replace('_', '-')}"
+            )
 
 
 Unit = Annotated[

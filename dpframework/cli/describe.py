@@ -37,9 +37,8 @@ def describe(
     # A study that names files elsewhere is refused, so it is not written.
     require_relative(str(data), "the study's [data] path")
     require_relative(str(schema), "the study's [data] schema")
-    from dpframework.study.attribute_summary_study import (
-        describe as study_of,  # imported late, since it loads all miners
-    )
+    # imported late, since it loads all miners
+    from dpframework.study.attribute_summary_study import describe as study_of
 
     study = study_of(read_schema(schema), epsilon, unit=unit, rows_per_unit=rows_per_unit, allow=allow or ())
     steps: list[dict[str, Any]] = [

@@ -296,7 +296,7 @@ def show(
     """Show the cap of each data set, what is spent and what is left. For one data set, also show approvals and runs."""
     from dpframework.cli.ledger_formats import kind_of, ledger_form, ledger_text
 
-    refuse_beside_json(as_json, out=file_out, **{"group-by": group})
+    refuse_beside_json(as_json, out=file_out, group_by=group)
     if group is not None and (file_out is not None or name is None):
         raise InputError("--group-by prints the runs of one data set; name it with --data-set, and give no --out")
     records = ledgers.Ledger(file).records()
@@ -308,7 +308,8 @@ def show(
     if as_json:
         print_json(ledger_form(records, shown))
         return
-    console().print(cap_table(shown))
+    out = console()
+    out.print(cap_table(shown))
     if name is not None:
         data_set = shown[0]
         tables = [("approvals", approval_table(data_set)), ("runs", run_table(data_set))]
@@ -319,8 +320,8 @@ def show(
         tables.append(("released outside this ledger", cells_table(OUTSIDE, outside_rows(data_set))))
         for title, table in tables:
             if table.row_count:
-                console().print(f"\n{title}", style="bold")
-                console().print(table)
+                out.print(f"\n{title}", style="bold")
+                out.print(table)
         told = filter(None, (*ledgers.remainder(data_set), claim_sentence(data_set)))
         write(f"\nleft: epsilon {readable(data_set.left)}; {'; '.join(told)}")
     write(f"\n{records.authority}\nhead: {records.head}")
