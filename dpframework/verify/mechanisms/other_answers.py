@@ -234,9 +234,8 @@ def _listed(
         masses = [float(np.logaddexp.reduce(logs)) for logs in listed]
         if not all(math.isfinite(mass) for mass in masses):
             return None
-        found = tuple(  # type: ignore[assignment]
-            np.add.outer(before, logs - mass).ravel() for before, logs, mass in zip(found, listed, masses, strict=True)
-        )
+        here, there = (logs - mass for logs, mass in zip(listed, masses, strict=True))
+        found = np.add.outer(found[0], here).ravel(), np.add.outer(found[1], there).ravel()
     return found
 
 
