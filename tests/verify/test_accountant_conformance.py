@@ -350,13 +350,13 @@ PLANTED: dict[type[dpf.Accountant[Any]], str] = {
     CheapestBranch: "totals epsilon 0.5, and loses 2: a choice is charged less than its most expensive branch",
     UnitsAsRows: "by at most 2 of its rows totals epsilon 0.5, and loses 1: a unit of several rows is charged less",
     SpreadsThinly: (
-        "totals epsilon 0.5, and loses 1: parts are charged less than is lost by a unit whose rows lie in one"
+        "totals epsilon 0.5, and loses 1: parts are charged less than a unit loses, whose rows may lie in one"
     ),
     RowsOfASample: (
         "a count of a sample of people .*: releases from a sample are charged less than a unit of several rows loses"
     ),
     NoRelation: f"a histogram {REPLACE} .*; under add-or-remove-one it holds: the relation is ignored",
-    HidesReplacements: "a sample is claimed to hide a replaced row",
+    HidesReplacements: "an output may show that the replaced row is in it",
     FreeWithoutClaim: "a step of it has no claim: a step without a claim is charged as if it had one",
     FreeBlocks: f"a block, spent on one histogram {ADD} totals epsilon 0.0, and loses 1: a block is charged less",
     Kept: "its rules compose to 8.0, so the mistake is in `total` or `amount_of`, such as a total kept from another",

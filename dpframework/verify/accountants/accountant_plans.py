@@ -42,8 +42,9 @@ MANY = 6  # a number of releases beyond which an accountant may use another form
 VERY_MANY = 100  # a number beyond which bounds that grow with its root are smaller than sums
 ADD, REPLACE = Relation
 
-#: The mistake that the plans of each rule reveal. The simplest rules come first: if one of them fails, the later ones
-#: fail as a consequence. A block stands for releases that are chosen during a run, up to caps on what they spend.
+#: For each rule of composition, the mistake that its plans reveal. The simplest rules come first: if one of them fails,
+#: the later ones fail as a consequence. A block stands for releases that are chosen during a run, up to caps on what
+#: they spend.
 MISTAKES = {
     "release": "a single release is charged less than it loses",
     "no claim": "a step without a claim is charged as if it had one",
@@ -54,11 +55,11 @@ MISTAKES = {
     "move": "parts are charged less than is lost when a row leaves one of them and enters another",
     "overlap": "the parts of two partitions are charged as disjoint, although each row lies in a part of both",
     "sample": "releases from a sample are charged less than they lose (the rate times epsilon is not an upper bound)",
-    "replaced sample": "a sample is claimed to hide a replaced row",
-    "exact delta": "the delta that releases have of their own is dropped, or is not subtracted from the delta at which "
-    "their losses become an epsilon",
+    "replaced sample": "a sample is charged less than all rows, but an output may show that the replaced row is in it",
+    "exact delta": "the delta that releases have of their own is dropped, or is not subtracted from the study's delta "
+    "before their losses are converted to an epsilon",
     "unit": "a unit of several rows is charged less than its rows lose, as if it had fewer",
-    "unit in parts": "parts are charged less than is lost by a unit whose rows lie in one or several of them",
+    "unit in parts": "parts are charged less than a unit loses, whose rows may lie in one part or in several",
     "unit in a sample": "releases from a sample are charged less than a unit of several rows loses",
     "block": "a block is charged less than its caps, which its miner can reach",
     "block in a plan": "blocks in parts, branches, repetitions or samples are charged less than their caps cost there",
@@ -81,8 +82,8 @@ class Case:
     unit
         The privacy unit that the plan protects.
     spent
-        The same plan, with steps in place of each block of releases that are chosen during a run. The steps spend the
-        block's caps. Or the same plan with one branch in place of a choice. None for the plan itself.
+        The root of the plan whose outputs are listed. It has steps that spend a block's caps in place of the block, or
+        one branch in place of a choice. None if `node` has neither, or can be listed itself.
     """
 
     rule: str
@@ -100,7 +101,7 @@ class Case:
         return self._plan(self.node if self.spent is None else self.spent, relation, delta)
 
     def new_plan(self, relation: Relation, delta: Fraction) -> Plan:
-        """Return a new object, which nothing else refers to."""
+        """Return the plan as a new object, which nothing else refers to."""
         return self._build(self.node, relation, delta)
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019 the cases are module constants

@@ -34,7 +34,8 @@ from dpframework.verify.problem_report_base import ProblemReport
 #: An accountant is tried for studies with these deltas. Deltas that the accountant does not admit are left out.
 DELTAS = (Fraction(0), Fraction(1, 10**6), Fraction(1, 10))
 TINY = Fraction(1, 10**10)  # single releases are tried at this delta, too, since formulas may fail at small deltas
-DELETED, REUSED = 60, 3  # how many plans are deleted, at most, and after how many whose nodes have ids of deleted ones
+#: The check with deleted plans ends after so many of them, or after so many plans with the id of a deleted node.
+DELETED, REUSED = 60, 3
 ROUNDING = 1e-6  # how far a loss may exceed a total, both relative and absolute, since losses are rounded
 ORDERS = (1.5, 8.0)  # the orders of the Renyi divergences with which rho is compared
 
@@ -55,7 +56,7 @@ class AccountantReport(ProblemReport):
     wrong
         The problems, one sentence for each; empty if there are none.
     unclaimed
-        The rules of composition for which the accountant has no total at all, which is sound.
+        The rules of composition for which the accountant has no total at all. That is sound, since it claims nothing.
     """
 
     accountant: str
@@ -143,7 +144,7 @@ class _AccountantCheck:
             return None
 
     def _totals(self, relation: Relation, delta: Fraction, cases: Sequence[Case]) -> None:
-        """Compare the total of each plan with its exact loss, up to the first fault of each rule."""
+        """Compare the total of each plan with its exact loss. After a rule's first fault, skip its other plans."""
         for case in cases:
             rule = case.rule_under(relation)
             if (rule, relation) in self.faults:
@@ -175,7 +176,7 @@ class _AccountantCheck:
     def _excess(self, plan: Plan, total: PrivacyLoss, claim: bool) -> str:
         """Describe how far the loss of a plan exceeds a total, or return an empty text if it does not.
 
-        `claim` tells whether each step of the plan has a claim. If one has none, any total is described as wrong.
+        `claim` tells whether each step of the plan has a claim. If a step has no claim, any total is wrong.
         """
         assert total.epsilon is not None
         epsilon, text = float(total.epsilon), decimal_text(total.epsilon)
@@ -235,7 +236,10 @@ class _AccountantCheck:
             )
 
     def _deleted(self, relation: Relation, delta: Fraction) -> None:
-        """Total plans that are deleted before the next one is made, until other nodes have had ids of deleted ones."""
+        """Total plans one after another, each deleted before the next, until new nodes get the ids of deleted ones.
+
+        An accountant that keeps amounts by id then returns the total of another plan.
+        """
         seen: set[int] = set()
         again = 0
         for k in range(1, DELETED + 1):
@@ -246,7 +250,7 @@ class _AccountantCheck:
             seen |= own
             accountant = self.kind(relation, delta=delta)
             total = self._try("the total of a new plan", functools.partial(accountant.total, plan))
-            # The exact loss is cached for a copy, which is not deleted.
+            # The cache of exact losses keeps its plans. So it gets a copy, and the plan itself can be deleted.
             claims = total is not None and total.epsilon is not None
             found = self._excess(attrs.evolve(plan), total, True) if claims else ""
             if found:

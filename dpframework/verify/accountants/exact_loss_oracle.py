@@ -34,20 +34,21 @@ from dpframework.tables.engine_base import InMemory
 SCHEMA = Schema([Boolean("a"), Categorical("c", ["x", "y", "z"])])
 KINDS = tuple(itertools.product(range(2), range(3)))  # all kinds of rows, as codes of the two attributes
 SOME_KINDS = (KINDS[0], KINDS[1], KINDS[3], KINDS[5])  # kinds that together have all values of both attributes
-# How far a noisy output may lie from the exact answers, or from 0 on samples. Outputs beyond are left out.
+# How far a noisy output may lie from the exact answers, or from 0 on samples. Outputs farther away are left out.
 FURTHEST = 60
 RAREST = 1e-14  # outputs with a lower probability are left out
 
 #: The codes of each row, followed by the name of its unit if rows name their units.
 Rows: TypeAlias = tuple[tuple[Any, ...], ...]
-#: The probability of each output on the first table and on the second. Outputs with equal ratios may be added up.
+#: The probability of each output on the first table and on the second. Outputs with the same ratio of these two may be
+#: merged: their probabilities are added up.
 Atoms: TypeAlias = tuple[tuple[float, float], ...]
-#: A function of the two probabilities of an output. A function that is added up over outputs is homogeneous, so that
-#: outputs with equal ratios may be merged. A function whose largest value is taken depends on the ratio alone.
+#: A function f of the two probabilities p and q of an output. If f is added up over outputs, f(c p, c q) = c f(p, q),
+#: so outputs with equal ratios may be merged. If the largest value is taken, f depends on the ratio p / q alone.
 Functional: TypeAlias = Callable[[float, float], float]
 
 #: For each plan, the probabilities of all outputs of its samples, by the id of the sample's node and the rows of both
-#: tables. The node is kept beside them.
+#: tables. The node is kept beside them, so that no other node gets its id.
 _SAMPLED: weakref.WeakKeyDictionary[Plan, dict[Any, tuple[Sample, Atoms]]] = weakref.WeakKeyDictionary()
 
 
@@ -116,7 +117,7 @@ class Oracle:
         return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms if p * a or q * b)
 
     def _outputs(self, part: NodeOnRows) -> Atoms:
-        """Return the probabilities of a step's outputs on both tables, added up for equal ratios."""
+        """Return the probabilities of a step's outputs on both tables. Outputs with equal ratios are merged."""
         assert isinstance(part.node, Step)
         calibration = self.plan.calibration(part.node)
         assert calibration is not None
@@ -127,7 +128,7 @@ class Oracle:
         return functools.reduce(_together, changed, ((1.0, 1.0),))  # noise is independent for each number
 
     def _sample(self, node: Sample, before: Rows, after: Rows) -> Atoms:
-        """Return the probabilities of all outputs from a sample, on both tables, added up for equal ratios."""
+        """Return the probabilities of a sample's outputs on both tables. Outputs with equal ratios are merged."""
         known = _SAMPLED.setdefault(self.plan, {})
         if (key := (id(node), before, after)) not in known:
             one, other = (_joint(node, self.plan, rows) for rows in (before, after))
@@ -138,7 +139,7 @@ class Oracle:
                 ratios = np.log(one[likely]) - np.log(other[likely])
             pairs = np.unique(np.round(ratios, 9), return_inverse=True)[1]
             p, q = (np.bincount(pairs, weights=side[likely]).tolist() for side in (one, other))
-            # The node is kept, too. If it were deleted, another node might get its id.
+            # If the node were deleted, another node might get its id. So the node is kept, too.
             known[key] = node, tuple(zip(p, q, strict=True))
         return known[key][1]
 
@@ -222,7 +223,7 @@ def _together(one: Atoms, other: Atoms) -> Atoms:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _choice_probabilities(calibration: Calibration, one: tuple[int, ...], other: tuple[int, ...]) -> Atoms:
-    """Return the probability on each table that a candidate is chosen, given the scores on both tables."""
+    """Return the probability on each table that each candidate is chosen, given the scores on both tables."""
     return _merge(_densities(calibration, [(np.array(one), np.array(other), k) for k in range(len(one))]))
 
 
@@ -302,7 +303,8 @@ def unit_neighbours(
 def pairs_of(plan: Plan, *, few: bool = False) -> list[tuple[Rows, Rows]]:
     """Return neighbours under a plan's relation that differ by one of its units.
 
-    With `few`, pairs in which both tables have several rows are left out, and only `SOME_KINDS` of rows are changed.
+    With `few`, pairs in which both tables have several rows are left out. Only rows of `SOME_KINDS` are changed with
+    `few`, or if a unit has several rows.
     """
     unit = plan.unit
     if unit.rows == 1 and not few:
@@ -319,7 +321,7 @@ def worst(oracle: Oracle, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> f
 
 
 def largest_ratio(plan: Plan, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
-    """Return the pure epsilon: the largest log-ratio of the two probabilities of an output."""
+    """Return the pure epsilon: the largest log-ratio of the two probabilities of an output, over the pairs."""
     return worst(Oracle(plan, _log_ratio, max), pairs)
 
 
