@@ -376,7 +376,7 @@ DRAWN: dict[str, tuple[Callable[[bool], dpf.Mechanism], str]] = {
     ),
     "a seed of 32 bits for noise of real numbers": (
         lambda right: FewRealSeeds(1, right),
-        "the noise of an answer of 4096 numbers is made of 64 bits of the seeded randomness, that can be guessed",
+        "the noise of an answer of 4096 numbers is made of 64 bits of the seeded randomness, which can be guessed",
     ),
     "noise that is used twice in an answer": (
         lambda right: Mirrored(1, right),

@@ -1,11 +1,11 @@
-"""Checks that a mechanism's noise is not cut off: outputs beyond would be impossible on one neighbour only.
+"""Checks that a mechanism's noise is not cut off. Outputs beyond a cut would be impossible on one neighbour only.
 
-A cut far out is too rare to be seen in draws. So a mechanism is given randomness that takes it there: noise of a much
-larger scale, one number of noise that lies far out, and uniform bits that are all 0 or all 1. A sampler that looks its
-noise up in a table, or computes it from a uniform number of 53 bits, then ends at the farthest output that it has.
+Usual draws hardly ever reach a cut that lies far out. So a mechanism is given randomness that takes its noise there:
+noise of a much larger scale, one number of noise that lies far out, and uniform bits that are all 0 or all 1. A sampler
+that looks its noise up in a table, or computes it from a uniform number of 53 bits, then ends at its farthest output.
 
-If a cut is there, many draws lie at it, or none comes near the number far out. A cut is wrong only if it moves with the
-answer. Outputs in a public range also lie at the ends of that range, but these are the same for every answer.
+If there is a cut, many draws lie at it, or none comes near the number that was put far out. A cut is wrong only if it
+moves with the answer. Outputs in a public range also end with that range, but its ends are the same for every answer.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from dpframework.verify.mechanisms.sampler_statistics import noise_size
 
 DRAWN = 100  # how many outputs are drawn from each source
 WIDER = 1000  # the factor by which noise is widened
-#: How far out a number of noise is put: in scales of the noise, and in steps of its lattice. Numbers of 32 bits wrap
-#: round before they are so large.
+#: How far out a number of noise is put: once in scales of the noise, and once in steps of the lattice on which outputs
+#: lie. So many steps do not fit in 32 bits, so a number of 32 bits wraps round.
 FAR_OUT, STEPS_OUT = 60, 2**33
-#: The number far out must be kept if the log-density states at least exp(-LESS_LIKELY) of the probability with which
-#: the source draws it. A sampler that may reject it then keeps it in about half of the draws that keep a small number.
+#: A sampler may draw from a source and reject some numbers. It keeps a number in proportion to the number's stated
+#: density over its density in the source. The number far out must come through if, by these densities, it is kept at
+#: least exp(-LESS_LIKELY) = 0.6 times as often as 0.
 LESS_LIKELY = 0.5
-ROUNDED = 1e-9  # how far logarithms of probabilities may be off, as a share of them
+ROUNDED = 1e-9  # the relative error that logarithms of probabilities may have
 CUT = 0.25  # noise counts as cut off if more than this share of draws lie at the same largest distance
-LEAST = 4  # so many scales, and steps of the lattice, a cut in extreme uniform integers lies out at least
-MOST_REQUESTS = 20_000  # after so many requests for bits that are all alike, a sampler may never end
+LEAST = 4  # with extreme uniform integers, a cut counts from so many scales and lattice steps away from the answer on
+MOST_REQUESTS = 20_000  # a sampler is stopped after so many requests, since with bits that are all alike it may not end
 
 
 class WideRandomness(SeededRandomness):  # type: ignore[misc]  # final, except for this test
@@ -95,7 +96,7 @@ class FarRandomness(SeededRandomness):  # type: ignore[misc]  # final, except fo
 
 
 class EnoughError(BaseException):
-    """A sampler asks for bits again and again. It must not catch this as it may catch errors."""
+    """Stops a sampler that asks for bits again and again. Samplers that catch every `Exception` do not catch it."""
 
 
 class ExtremeRandomness(SeededRandomness):  # type: ignore[misc]  # final, except for this test
@@ -164,7 +165,7 @@ def find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibr
 
 @attrs.frozen
 class _Ends:
-    """Where outputs end: the largest of those at the farthest distance from the answer, and the range of all."""
+    """Where outputs end: the largest of the outputs farthest from the answer, and the range of all outputs."""
 
     cut: float
     range: tuple[float, float]
@@ -191,8 +192,8 @@ def _are_farthest(errors: NDArray[np.float64]) -> tuple[NDArray[np.bool_], float
 def _redrawing_problem(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, steps: int) -> str | None:
     """Return a sentence if a number of noise that lies far out is never put out, although its density is high enough.
 
-    A sampler may reject what it is given, since it draws from another distribution. The log-density then says that
-    outputs so far out are less likely than the number that was put there.
+    A sampler may rightly reject the number, if its own distribution has thinner tails than the source. The log-density
+    then states a much lower density for outputs so far out.
     """
     source = FarRandomness(9, steps)
     handed, distances = source.handed(mechanism.assumptions), []

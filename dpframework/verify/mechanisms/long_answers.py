@@ -2,7 +2,7 @@
 
 A long answer shows in one draw what usual answers show in thousands: whether noise ends or repeats, whether it is the
 same from the first number to the last, and whether two of the numbers depend on each other. Among thousands of
-candidates, the unlikely ones are together as likely as the best one, so that it shows whether they are left out.
+candidates, the unlikely ones are together as likely as the best one, so draws show whether they are left out.
 
 Every test refuses a correct mechanism with a probability of at most 1e-6.
 """
@@ -36,26 +36,26 @@ from dpframework.verify.mechanisms.sampler_statistics import (
 from dpframework.verify.queries.schema_variants import SPENT, related_mechanisms
 
 LONG = 4096  # an answer's length at which noise that is drawn in blocks of a fixed size would end or repeat
-REPEATED = 8  # how many long answers are drawn for
+REPEATED = 8  # how many times outputs are drawn for a long answer
 REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of this length does not reach
 EQUAL = 100  # how many choices are made among equal candidates, and among one good and many bad ones
 TELLING = 10_000  # the factor of the sensitivity at which the sizes of independent noise hardly ever agree
 NARROW = 0.1  # noise whose median is below this share of its scale is too narrow for sizes to tell it apart
 FEW_DIGITS = 6  # to how many decimals the sizes of noise are compared
-#: Numbers of an answer, and of draws, from which the ranks of all pairs of numbers are compared.
+#: How many numbers an answer has, and how many times it is drawn for, when the ranks of pairs of numbers are compared.
 COMPARED = ((64, 128), (8, 128), (24, 128), (LONG, 32))
 SHORT = (1, 8, 24)  # lengths of answers for which a mechanism might use other code than for two numbers
 SHORT_DRAWN = 1024  # about how many numbers are drawn for each of them
 #: How many standard deviations the mean square of all correlations may lie above that of independent numbers, and how
-#: many a single correlation may lie from 0. Independent numbers exceed either with a probability below 2e-7.
+#: many a single correlation may lie from 0. Independent numbers exceed either limit with a probability below 2e-7.
 MEAN_SQUARE, SINGLE = 8.0, 6.5
 LARGE = 256  # a factor of what a mechanism spends, beyond which it might use other code
 AMOUNTS = (Fraction(1, LARGE), Fraction(5, 9), Fraction(9, 4), Fraction(LARGE))
-AMOUNT_LONG = 2048  # the numbers of an answer that are drawn for each of these
+AMOUNT_LONG = 2048  # how many numbers an answer has that is drawn for at these amounts
 
 
 def calibrate_long(mechanism: Mechanism, calibration: Calibration, length: int = LONG) -> Calibration | None:
-    """Return the calibration for an answer of so many numbers. None for histograms, whose sizes are given."""
+    """Return the calibration for an answer of `length` numbers. None for several histograms, whose sizes are fixed."""
     facts = attrs.evolve(calibration.facts, answer_length=length)
     return None if facts.histograms else mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
 
@@ -77,13 +77,13 @@ def puts_out_each_number(mechanism: Mechanism, answer: NDArray[Any], calibration
 def long_answer_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
     """Draw for very long answers, and yield the first problem, if there is one.
 
-    Zeros that are scores should all have the same chance. Zeros that are numbers should all get noise of the same
-    distribution and of the claimed scale, which does not repeat.
+    The answers are all zeros. As scores, they should all have the same chance. As numbers, they should all get noise of
+    the same distribution and of the claimed scale, and the noise should not repeat.
 
     Parameters
     ----------
     mechanism
-        The mechanism. A selection must give a candidate of a higher score at least the same chance.
+        The mechanism. A selection is not tested if a candidate with a higher score may have a lower chance.
     answer
         An answer whose type the long answers have.
     calibration
@@ -186,7 +186,7 @@ def _dependence(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) 
 
 
 def _adds_up(mechanism: Mechanism, zeros: NDArray[Any], output: Any, calibration: Calibration) -> bool:
-    """Tell whether the log-density of an output, an array, is the sum of those of its two halves."""
+    """Tell whether the log-density of an output, an array, is a sum of one term for each of its two halves."""
     output, half = np.asarray(output), np.arange(zeros.size) < zeros.size // 2
     if output.dtype.kind not in "iuf":
         return False  # a collection, which has no halves
@@ -199,9 +199,9 @@ def _correlation(noise: NDArray[np.float64]) -> str | None:
     """Describe a correlation between numbers, by the ranks of their draws. None if there is none.
 
     If numbers are independent, the ranks of each are a random order of the draws, whatever their distribution. Equal
-    draws are ranked at random. The rank correlation of two numbers then has the mean 0 and the variance 1 / (draws - 1)
-    and the squares of all pairs' correlations are uncorrelated, since given one number's ranks, each order of the other
-    is equally likely. A square has a variance below 2 / (draws - 1)^2.
+    draws are ranked at random. The rank correlation of two numbers then has the mean 0 and the variance 1 / (draws -
+    1). Given one number's ranks, each order of the other's is equally likely, so the squares of all pairs' correlations
+    are uncorrelated. A square has a variance below 2 / (draws - 1)^2.
 
     Parameters
     ----------
@@ -227,10 +227,10 @@ def _correlation(noise: NDArray[np.float64]) -> str | None:
 
 
 def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibration) -> Iterator[str]:
-    """Draw with far less and with far more to spend, where a mechanism might use other code.
+    """Draw at far smaller and far larger epsilon or rho, where a mechanism might use other code.
 
-    With far more to spend, the sensitivity is larger too, so that the noise keeps its scale and shows. The parameters
-    are those of `long_answer_problems`. Only arrays of numbers are tried.
+    At the largest amount, the sensitivity is enlarged, too, so that the noise keeps its scale and can be seen. The
+    parameters are those of `long_answer_problems`. Only arrays of numbers are tried.
     """
     longer = calibrate_long(mechanism, calibration, AMOUNT_LONG)
     if not isinstance(answer, np.ndarray) or longer is None or (mechanism.selects and not mechanism.in_score_order):
@@ -263,11 +263,12 @@ def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibr
 def noise_is_reused(
     mechanism: Mechanism, calibration: Calibration, answers: Sequence[NDArray[Any]], repeated: int = REPEATED
 ) -> bool:
-    """Tell whether two numbers, of answers that are drawn together, always have noise of the same size.
+    """Tell whether two numbers always have noise of the same size, where the answers are drawn for together.
 
-    The noise is drawn for a far larger sensitivity, so that the sizes of independent noise hardly ever agree: those of
-    two numbers with a probability below 1 / `TELLING`, and those of any two of 5000 numbers, in each of 4 draws, with a
-    probability below 2e-9. Numbers at an end of the outputs are left out, since outputs may be put into a public range.
+    The noise is drawn for a far larger sensitivity, so that the sizes of independent noise hardly ever agree. Those of
+    two given numbers agree with a probability below 1 / `TELLING`. Some two of 5000 numbers agree in all of 4 draws
+    with a probability below 2e-9. Numbers with the smallest or the largest output are left out, since outputs may be
+    clipped to a public range.
     """
     larger = [scale_sensitivity(one, Fraction(TELLING)) for one in calibration.facts.sensitivities]
     wide = mechanism.calibrate(attrs.evolve(calibration.facts, sensitivities=larger), Relation.ADD_OR_REMOVE_ONE)

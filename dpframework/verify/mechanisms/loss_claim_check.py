@@ -61,7 +61,8 @@ FARTHEST = 2**40  # an output this many steps of the outputs' lattice away from 
 SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # how far values may be off, since they are rounded
 # Probabilities on a coarse grid are scaled to add up to 1 if the logarithm of their sum is at most this far from 0.
 COARSE = 0.1
-KINK = 0.08  # how far the sum of a function with a kink may be off on a coarse grid in the plane, as a share of delta
+# On a coarse grid in the plane, a sum of max(0, p - exp(epsilon) q) may be off by this share of delta: it has a kink.
+KINK = 0.08
 
 
 def check_losses(
@@ -98,7 +99,7 @@ def check_losses(
         for relation in relations:
             served += checked.compare_all(asked, relation)
     for integer in (True, False):
-        # Of whole numbers and of real ones, the query with the longest answer stands for all.
+        # The query with the longest answer stands for all queries of whole numbers, or of real ones.
         alike = [asked.facts for asked in queries if asked.facts.integer is integer]
         if alike:
             checked.compare_others(max(alike, key=lambda facts: facts.answer_length or 0), relations)
@@ -119,7 +120,7 @@ class _LossComparison:
         self._randomness = SeededRandomness(0)
 
     def compare_all(self, asked: Answers, relation: Relation) -> bool:
-        """Compare the claims for rows, and the event for a unit if the mechanism has one of its own.
+        """Compare the claims for rows, and for a unit of several rows if the mechanism has code of its own for units.
 
         Return whether the mechanism claims anything for the query. A log-density that fails is a finding.
         """
@@ -139,7 +140,7 @@ class _LossComparison:
                     known = len(self.claims)
                     compare = self.compare if calibrates else self.compare_event
                     compare(of_unit, by_unit, relation)
-                    if calibrates:  # the bound for a unit may be loose, so only a claim that does not hold is told
+                    if calibrates:  # the bound for a unit may be loose, so only claims that do not hold are kept
                         self.claims[known:] = [claim for claim in self.claims[known:] if not claim.holds]
         except MechanismFailedError as error:
             self.wrong.append(f"{asked.facts.text}, {relation}: {error}")
@@ -169,7 +170,7 @@ class _LossComparison:
         self.claims += self._event(where, curves, calibration, relation, Fraction(0))
 
     def compare_others(self, facts: QueryFacts, relations: Sequence[Relation]) -> None:
-        """Compare the claims on answers of other lengths, with other numbers, or at other amounts."""
+        """Compare the claims on answers of other lengths, with other numbers, or at another epsilon or rho."""
         for relation in relations:
             try:
                 self.claims += self._refute_elsewhere(facts, relation)
@@ -177,9 +178,9 @@ class _LossComparison:
                 self.wrong.append(f"{facts.text}, {relation}: {error}")
 
     def _refute_elsewhere(self, facts: QueryFacts, relation: Relation) -> Iterator[LossClaim]:
-        """Yield the first claim that does not hold for answers of another length, with other numbers, or other amounts.
+        """Yield the first claim that does not hold on such answers (see `compare_others`).
 
-        Claims that hold there are left out, since too few outputs are weighed to say how near the losses come to them.
+        Claims that hold are left out, since too few outputs are tried to say how near the losses come to them.
         """
         for weighed in weigh_other_answers(self.mechanism, facts, relation, lambda: not self.patience.over):
             losses, where = weighed.calibration.losses, f"{facts.text}, {weighed.what}, {relation}"

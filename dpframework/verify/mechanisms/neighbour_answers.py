@@ -30,9 +30,9 @@ PART = Fraction(5, 2)  # the declared change of a real number
 GAPS = (0, 1, 4)  # how far scores lie below the best one, in scales of the noise
 # How far around the answers outputs are listed, in scales of the noise, by the number of coordinates of an answer.
 WIDTH = {1: 25, 2: 12}
-MOST_POINTS = {1: 4_000, 2: 120}  # about the most points on each axis, by the number of coordinates
+MOST_POINTS = {1: 4_000, 2: 120}  # how many points an axis has at most, roughly, by the number of coordinates
 MOST_DRAWN = 400  # how many outputs are drawn, at most, if they cannot be listed
-CELLS = 16  # into at least so many cells a scale of noise is divided on which a density is summed
+CELLS = 16  # when a density is summed over cells, at least so many of them make up a scale of the noise
 FLATTENING = 3  # the factor by which the noise is widened when outputs are drawn
 BREAKS = np.array([0.0, 0.5, 2.0, 2.25, 4.0])  # the ends of the pieces of made-up scores on an interval
 
@@ -190,7 +190,7 @@ def shifts(facts: QueryFacts, relation: Relation, size: int) -> list[Floats]:
         else:
             change = change / share_of_longest(change)
             change = np.trunc(change * (1 + 1e-12)) if facts.integer else change
-            # Rounding may move two numbers farther apart.
+            # Rounding may move two numbers farther apart than their declared spread allows.
             largest = bool(change.any()) and share_of_longest(change) <= 1 + 1e-9
         if largest:
             found.setdefault(tuple(change.round(12)), change)
@@ -274,7 +274,7 @@ def has_real_density(mechanism: Mechanism, answer: Any, calibration: Calibration
 
 
 def _cell_of_density(mechanism: Mechanism, calibration: Calibration) -> float:
-    """Return a power of two that is a sixteenth of the noise's scale or less, and at most the lattice's step for 1."""
+    """Return a cell's length: a power of two, at most 1/16 of the noise's scale, and at most 1/16 for a unit of 1."""
     size = min(noise_size(mechanism, calibration), 1.0) if calibration.unit == 1 else noise_size(mechanism, calibration)
     return float(2.0 ** math.floor(math.log2(size / CELLS)))
 

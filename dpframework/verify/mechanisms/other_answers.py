@@ -1,13 +1,14 @@
 """Losses on answers that differ from the usual ones in their length or their numbers, and at other amounts to spend.
 
 A mechanism may use other code for empty cells, for large counts, for long answers, for many candidates, or for a large
-epsilon. If its log-density says so, too, its draws fit the log-density, and only the losses on such answers show that
-less is claimed than lost. So a few outputs are weighed on many pairs of answers:
+epsilon. If its log-density does the same, its draws fit the log-density, and only the losses on such answers show that
+less is claimed than lost. So a few outputs are weighed, which means that their log-densities given two answers are
+computed. The pairs of answers are:
 
-- Answers of 1 to 1000 numbers, which are all 0, small or large, and of which a row changes one or two. If the
+- Answers of 1 to 1000 numbers, all 0, or of a single large number. A row changes one or two of the numbers. If the
   log-density is a sum over numbers, the probabilities of all values of a changed number are listed, and Renyi
-  divergences are computed from them. In any case, the largest ratio is sought at outputs near the answers and far away.
-- Choices between 2 to 1000 candidates, which are equal, or of which one is far ahead or far behind.
+  divergences are computed from them. For a claim of epsilon, outputs near the answers and far away are weighed.
+- Choices among 2 to 1000 candidates. Their scores are equal, or one of them is far ahead or far behind.
 
 No draw decides: every value found is at most the true loss, up to rounding. So a mechanism whose claims hold does not
 fail by chance.
@@ -40,19 +41,19 @@ from dpframework.verify.queries.schema_variants import related_mechanisms
 Floats: TypeAlias = "NDArray[np.float64]"
 
 LENGTHS = (1, 2, 3, 5, 7, 17, 1000)  # how many numbers answers have, or how many candidates there are
-FEW_LENGTHS = LENGTHS[:2]  # the same at other amounts, and if a row is replaced
+FEW_LENGTHS = LENGTHS[:2]  # the lengths for other amounts to spend, for finer sensitivities, and under replace-one
 LARGE = (100, 10**4, 10**8)  # numbers of an answer of length 1, besides 0
 LISTED = (1, 17)  # the lengths of answers for which the probabilities of all values of a number are listed
 FRACTION = 0.123456789  # is added to real numbers, since a mechanism may round them
 FINER = Fraction(1, 1000)  # real numbers are tried with this share of their sensitivity, too
 AMOUNTS = (Fraction(1, 64), Fraction(5, 9), Fraction(9, 4), Fraction(64))  # shares of what a mechanism spends
 MOST_STEPS = 400  # the most values of a number whose probabilities are listed
-REACH = {Norm.L1: 35.0, Norm.SQUARED_L2: 9.0}  # how far from an answer they are listed, in scales of the noise
+REACH = {Norm.L1: 35.0, Norm.SQUARED_L2: 9.0}  # how far from an answer values are listed, in scales of the noise
 NEAR = (0, 1, 2, 3, 5, 20)  # how far outputs lie from an answer, in steps of the lattice and in scales of the noise
 FAR = (8, 16, 24, 32)  # outputs also lie 2 to these powers of steps away, where floats still hold the losses
-DRAWN = 24  # how many outputs are drawn for either answer if outputs are not numbers for the numbers of the answer
+DRAWN = 24  # how many outputs are drawn for each of two answers if outputs are not arrays of the answer's shape
 FAR_AHEAD = (4, 30)  # how far one candidate is ahead of all others, in scales of the noise
-#: The farthest that a candidate's score is below the best one, in scales. Floats hold the probability exp(-700).
+#: How far a candidate's score lies below the best one at most, in scales of the noise. Floats can hold exp(-700).
 FARTHEST_BEHIND = 700
 FAILURES = (InputError, LookupError, TypeError, ValueError, AttributeError)
 
@@ -71,7 +72,7 @@ class Weighed:
     pairs
         Log-probabilities given one answer and given the other, two arrays for each pair of answers.
     whole
-        For pairs of which the outputs together have nearly all of the probability, the same two arrays.
+        The same two arrays for outputs whose probabilities, given either answer, add up to nearly 1.
     """
 
     what: str
@@ -161,7 +162,7 @@ def _weigh_numbers(
 
 
 def _largest_in_turn(changes: Sequence[Floats]) -> list[Floats]:
-    """Return a change of one number, and one that is largest in the sum of all numbers, if there are such."""
+    """Return the first change of a single number, if there is one, and the change with the largest l1 norm."""
     if not changes:
         return []
     alone = [change for change in changes if np.count_nonzero(change) == 1]
@@ -216,7 +217,7 @@ def _listed(
         return None
     unit, scale = float(calibration.unit), noise_size(mechanism, calibration)
     gaussian = mechanism.norm is Norm.SQUARED_L2
-    stride = max(1, math.floor(scale / unit / 8)) if gaussian else 1  # sums of a smooth density may be so coarse
+    stride = max(1, math.floor(scale / unit / 8)) if gaussian else 1  # for a smooth density, 8 points per scale suffice
     reach = math.ceil(REACH[mechanism.norm] * scale / unit / stride) + math.ceil(np.abs(other - one).max() / unit)
     if 2 * reach + 1 > MOST_STEPS or not _adds_up(mechanism, one, calibration, math.ceil(scale / unit)):
         return None
@@ -240,7 +241,7 @@ def _listed(
 
 
 def _adds_up(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, step: int) -> bool:
-    """Tell whether the log-density of an output is the sum of those of its first number and of all other numbers."""
+    """Tell whether the log-density of an output is a sum of one term for its first number and one for the others."""
     if answer.size == 1:
         return True
     points = np.rint(answer / float(calibration.unit))
@@ -288,7 +289,7 @@ def _weigh_choices(
 
 
 def _scores(gap: float, length: int, facts: QueryFacts) -> NDArray[Any]:
-    """Return scores of which the first is higher than all others."""
+    """Return scores of which the first is `gap`, and all others are 0."""
     scores = np.where(np.arange(length) == 0, gap, 0.0)
     return scores.astype(np.int64) if facts.integer else scores
 
@@ -300,7 +301,10 @@ def _whole(number: float, facts: QueryFacts) -> Any:
 def _last_possible(
     mechanism: Mechanism, calibration: Calibration, length: int, changes: Sequence[Floats]
 ) -> Iterator[float]:
-    """Yield how far behind the first, and ahead of it, the others may be until one side becomes impossible."""
+    """Yield the largest gaps, with the first score ahead or behind, at which both sides can still be chosen.
+
+    Nothing is yielded for a side that stays possible at all gaps up to `FARTHEST_BEHIND` scales.
+    """
     facts, scale = calibration.facts, noise_size(mechanism, calibration)
     step = max((abs(float(change[0] - change[1])) for change in changes), default=0.0)
     if not step:

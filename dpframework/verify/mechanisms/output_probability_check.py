@@ -40,7 +40,7 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
     mechanism
         The mechanism. One with noise in floating point is not tested: it has densities, whose sum has no bound.
     answer
-        The answer for which the mechanism draws.
+        The answer for which a selection draws. For another mechanism, only its type and its length are used.
     calibration
         The mechanism's noise scale and losses for a query. Nothing is tested for a query of several histograms or
         blocks.
@@ -50,8 +50,8 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
     if mechanism.selects:
         yield from _excess(mechanism, [answer], calibration)
         return
-    # A longer answer is cut to its first numbers. It then has few likely outputs, and most of these are drawn. One
-    # number shows what is put out beside it, and two show an order that depends on the answer.
+    # For a short answer and noise of one lattice step, few outputs are likely, and most of these are drawn. An answer
+    # of one number shows what is put out beside it. One of two numbers shows an order that depends on the answer.
     power = 2 if mechanism.norm is Norm.SQUARED_L2 else 1
     for length in range(1, min(answer.size, LENGTH) + 1):
         facts = attrs.evolve(calibration.facts, answer_length=length)

@@ -5,8 +5,8 @@ in one answer. But whoever tries all seeds, or subtracts the two numbers, knows 
 has an entropy of at most b bits. The entropy that a mechanism states is the mean of minus the log-density of its
 outputs. So the random bits that it asks for are counted, and compared with that entropy.
 
-Bits that the mechanism asks for itself, as words or integers, may be the key of a cryptographic generator. From
-`KEY_BITS` such bits on, nothing is said.
+Bits that the mechanism asks for itself, as words or integers, may be the key of a cryptographic generator. So the check
+accepts any mechanism that asks for at least `KEY_BITS` such bits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpframework.mechanisms.uniforms import WORD_BITS
 
 KEY_BITS = 128  # that many bits cannot be guessed, so they may be the key of a generator
 #: The share of the stated entropy that the bits must reach. Both are estimates from at least a few hundred numbers,
-#: whose error is a few per cent. Noise that is used twice reaches a half.
+#: whose error is a few per cent. Noise that is used twice reaches a share of one half.
 SHARE = 0.75
 
 
@@ -35,9 +35,9 @@ class CountedRandomness(SeededRandomness):  # type: ignore[misc]  # final, excep
     Attributes
     ----------
     noise_bits
-        The entropy of the noise that it has drawn.
+        The entropy of the noise that it has drawn, in bits.
     own_bits
-        The words and integers that it has drawn, in bits.
+        How many bits it has drawn as words and integers.
     """
 
     def __init__(self, seed: int, *, private: bool = False) -> None:
@@ -74,7 +74,7 @@ class CountedRandomness(SeededRandomness):  # type: ignore[misc]  # final, excep
         return super().words(size)
 
     def apart(self) -> CountedRandomness:
-        """Return itself, so that all bits are counted."""
+        """Return itself instead of another source, so that all bits are counted."""
         return self
 
     @property
@@ -123,7 +123,7 @@ def bit_problems(mechanism: Mechanism, answers: Sequence[Any], calibration: Cali
     Parameters
     ----------
     mechanism
-        The mechanism. It must not select.
+        The mechanism, which must not be a selection.
     answers
         The answers, with a few hundred numbers or more.
     calibration
@@ -136,7 +136,7 @@ def bit_problems(mechanism: Mechanism, answers: Sequence[Any], calibration: Cali
         outputs = mechanism.release_many(answers, calibration, source.handed(mechanism.assumptions))
         if REAL_ARITHMETIC in mechanism.assumptions:  # the log-density is one of real numbers, which have no entropy
             bits, enough = float(WORD_BITS * source.generator_words), float(KEY_BITS)
-            stated = "that can be guessed"
+            stated = "which can be guessed"
         else:
             bits = source.noise_bits + source.own_bits
             densities = [mechanism.log_density(*pair, calibration) for pair in zip(answers, outputs, strict=True)]

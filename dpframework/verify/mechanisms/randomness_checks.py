@@ -33,8 +33,8 @@ REPEATED = 8  # how many draws are repeated with the same randomness, one by one
 BATCHES, PAIRS = 10, 10  # how many batches are drawn, and how many pairs of two answers each batch has
 FAR = 1000  # how far two answers lie apart, in scales of the noise, so that no output for one comes near the other
 TOGETHER = 256  # how many outputs for one answer are drawn in one call, to count their random bits
-#: How many numbers are drawn in one call if a mechanism draws several answers by code of its own, maybe in batches. An
-#: answer of usual probes has two numbers.
+#: How many numbers are drawn in one call, and in how many calls, if a mechanism has code of its own for several
+#: answers. That code may draw in batches.
 MANY_TOGETHER, MANY_REPEATED = 5000, 4
 
 

@@ -1,8 +1,9 @@
 """Sampler tests, which compare a mechanism's draws with its log-density at its claimed scale.
 
-A replay relies on the log-density, which is tested here. The draws are for probes, made-up answers that show the noise
-well. Every test refuses a correct sampler with a probability of at most 1e-6. A noise scale that is 30 % off, by a
-factor of 1.3 up or down, is accepted with at most that probability.
+A replay audit computes losses from the log-density of outputs. So the log-density must be right, which is tested here.
+The draws are for probes, made-up answers that show the noise well. Every test refuses a correct sampler with a
+probability of at most 1e-6. A noise scale that is 30 % off, by a factor of 1.3 up or down, is accepted with at most
+that probability.
 
 If the noise is much larger than the differences within an answer, millions of draws would be needed to find a scale
 that is 30 % off. Draws for such an answer are tested twice. The first test, with the noise as it is, finds noise that
@@ -115,8 +116,8 @@ def check_sampler(
     beside
         Further probes, such as a plan's own answers. Few draws are made for these, and none if they are not served.
     settings
-        Whether to draw in unusual settings, too, if `given` is left out: for another sensitivity, relation and unit,
-        for the counts of very many rows, and for a table of numbers.
+        Whether to draw in unusual settings, too, if `given` is left out: such as for another sensitivity, relation and
+        unit, for the counts of very many rows, and for a table of numbers.
     sources
         The sources of randomness; by default the operating system's and a seeded one.
     draws
@@ -159,7 +160,8 @@ class _SamplerTests:
     def test_all(self, given: Sequence[Probe], *, changed_too: bool) -> None:
         """Draw for each probe that the mechanism serves.
 
-        With `changed_too`, draw for each of these probes once more after all changes of `CHANGES` (see `with_changes`).
+        With `changed_too`, draw for each of these probes also after all changes of `CHANGES` (see `with_changes`), and
+        at a far smaller and a far larger epsilon or rho.
         """
         mechanism = self._mechanism
         served = [probe for probe in given if serves(mechanism, probe)]
@@ -212,7 +214,10 @@ class _SamplerTests:
         self.wrong += [] if len(self.wrong) > before else together
 
     def test(self, probe: Probe, *, to_tell: bool, setting: str = "", promised: bool = True) -> DrawnOutputs:
-        """Draw for one probe from each source of randomness, and return the outputs of the last source."""
+        """Draw for one probe from each source of randomness, and return the outputs of the last source.
+
+        `DrawnOutputs.problems` explains `to_tell` and `promised`. `setting` is added to the probe's text in messages.
+        """
         text, samples = f"{probe.facts.text}{setting}", []
         for source in self._sources:
             sample = DrawnOutputs(self._mechanism, probe, source)

@@ -119,7 +119,8 @@ class DrawnOutputs:
     def evidence(self, factor: Fraction) -> float:
         """Return the mean log-likelihood ratio by which one draw tells the noise from noise of another scale.
 
-        It is estimated as half of the variance of the log-ratio, which hardly changes if the sampler is wrong.
+        For scales so close to each other, the mean is about half of the variance of the log-ratio. This is the
+        estimate, since the variance hardly changes if the sampler is wrong.
         """
         found = self.densities(self.outputs, self.calibration) - self._off_densities(self.outputs, factor)
         return float(found.var() / 2) if bool(np.isfinite(found).all()) else math.inf
@@ -196,8 +197,8 @@ class DrawnOutputs:
         # If an output has more or fewer numbers than the answer, some numbers may be computed from the others.
         if self._numeric and numbers.shape[1] == np.size(self.answer):
             histograms, same_rows = self.calibration.facts.histograms, self.calibration.same_rows
-            # The noise of histograms may keep sums, and then depends on other coordinates. So only two coordinates are
-            # compared, and none if neighbours have the same number of rows.
+            # The noise of histograms may be such that their sums agree, and then depends on other coordinates. So only
+            # two coordinates are compared, and none if neighbours have the same number of rows.
             most = COMPARED if not histograms else 1 if same_rows else 2
             others = numbers.T[1:most]
             pairs += [("between coordinates", numbers[:, 0], other) for other in others]
