@@ -104,16 +104,18 @@ class AuditReport:
     delta
         The delta of that claim. For a pure claim, the delta that the plan's releases have of their own, mostly 0.
     worst
-        The largest realised loss found. Without a pure claim, the epsilon that the runs need (see `Tail.needed`).
+        The largest realised loss found: the log-ratio of the probabilities of a run's outputs on two neighbouring
+        tables. Without a pure claim, the epsilon that the runs need (see `Tail.needed`).
     replays
-        How often a transcript was replayed on a table, or the log-densities of its outputs were computed there.
+        How often a transcript (the record of a run) was replayed on a table, or the log-densities of its outputs were
+        computed there.
     reruns
         How many of these replays ran the miner again.
     exhaustive
-        The number of shared rows up to which all pairs of tables of a few kinds of rows were tried. -1 if for no number
-        all were tried.
+        All pairs of tables of a few kinds of rows were tried, up to this number of shared rows. -1 if even the smallest
+        tables have too many pairs.
     most_rows
-        How many equal rows the largest tables had.
+        How many equal rows the largest tables had that were tried.
     seconds
         How many seconds the audit took.
     violations

@@ -170,7 +170,7 @@ class Subject:
 
     @functools.cached_property
     def delta_needed(self) -> Fraction | None:
-        """The delta of the claim: for a pure claim, `exact_delta`. None if there is no claim."""
+        """The delta of the claim: `exact_delta` for a pure claim, else `delta` or a usual one. None without a claim."""
         if self.claim is not None and not self.delta:
             return self.exact_delta
         delta = self.delta or USUAL_DELTA
@@ -178,7 +178,7 @@ class Subject:
 
     @property
     def overspent(self) -> str | None:
-        """A text that says so if the plan costs more than the miner's parameter `epsilon` or `rho`, if it has one."""
+        """A text if the plan costs more than the miner's parameter `epsilon` or `rho`. None if it costs no more."""
         total = ZCDPAccountant(self.relation, delta=self.delta or USUAL_DELTA).total(self.plan)
         for name, spent in (("epsilon", self.claim), ("rho", None if total is None else total.rho)):
             given = getattr(self.miner, name, None)

@@ -24,13 +24,13 @@ class WitnessReplay:
     Attributes
     ----------
     subject
-        The subject of the audit, with the witness's kinds of rows.
+        The miner on a schema under a relation, with the witness's kinds of rows.
     tables
         The two tables, that of the run first.
     transcript
         The record of the run with the witness's outputs.
     loss
-        The realised loss between the tables.
+        The realised loss: the absolute log-ratio of the probabilities of the transcript's outputs on the two tables.
     divergence
         How a run of the miner with these outputs differs on the two tables; None if it does not.
     """

@@ -1,7 +1,7 @@
 """The distinguishing test, which finds a lower bound on epsilon from many runs on two neighbouring tables.
 
 The test is for outputs whose density nobody can write down. One half of the runs serves to choose an event, a set of
-outputs. The other half bounds the probabilities of this event on both tables (Clopper and Pearson 1934). Source:
+outputs. The other half bounds the probabilities of this event on both tables (Clopper and Pearson 1934). Sources:
 Jagielski, Ullman and Oprea 2020; Ding et al. 2018.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from dpframework.facts.errors import InputError
 
 FALSE_ALARM = 1e-6  # the largest probability with which the bound on epsilon is wrong
-MOST_CUTS = 40  # the most thresholds, and the most values, of one feature that are tried as events
+MOST_CUTS = 40  # for one number or text in the output, the most thresholds, and the most values, tried as events
 
 
 @final
@@ -111,7 +111,8 @@ def _bound(often: int, seldom: int, runs: int, delta: float, false_alarm: float)
     """Return a lower bound on epsilon, log((p - delta) / q), from how often an event happened on two tables.
 
     Here p is a lower bound on its probability on the table where it happened `often` times, and q an upper bound on its
-    probability on the table where it happened `seldom` times. Each bound is wrong with probability `false_alarm` / 2.
+    probability on the table where it happened `seldom` times. Each bound is wrong with probability at most
+    `false_alarm` / 2.
     """
     from scipy.stats import beta
 

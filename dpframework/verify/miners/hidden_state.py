@@ -36,7 +36,7 @@ WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "thread
 # Objects of these packages are not looked into, except for the cells of small data frames.
 OPAQUE = frozenset({"numba", "llvmlite", "polars", "pandas", "pyarrow", "pytest", "_pytest", "pluggy", "hypothesis"})
 FRAMES = frozenset({("pandas", "DataFrame"), ("pandas", "Series"), ("polars", "DataFrame"), ("polars", "Series")})
-#: Functions that draw from the random generator that all code of a process shares, and whose they are.
+#: Whose shared random generator it is, and a function that draws from it. All code of a process shares these two.
 SHARED: tuple[tuple[str, Any], ...] = (("Python's", random.random), ("numpy's", np.random.random))
 MOST_CELLS = 100_000  # the most cells of a data frame that is looked into
 # Names with two underscores on either side that Python or attrs gives to modules and classes. A plugin may use others.
@@ -86,7 +86,7 @@ class HiddenState:
                 self._replace(place, value, held)
 
     def _replace(self, place: str, value: Any, held: Contents) -> None:
-        """Put a copy in the place of an object that can only go on, such as a counter."""
+        """Put an earlier copy in the place of an object that cannot be set back, such as a counter."""
         try:
             copied = pickle.loads(held[0][1])
         except Exception:  # the bytes are no pickle
@@ -253,7 +253,7 @@ def _is_cached_function(value: Any) -> bool:
 
 
 def _modules_of(kinds: Iterable[type[Any]], packages: set[str]) -> list[types.ModuleType]:
-    """Return the modules of some classes, and those modules of the packages that these hold or import, also indirectly.
+    """Return the modules of some classes, and the modules of `packages` that those use, also indirectly.
 
     Other modules are left out: a package of tests, for example, may have hundreds that the classes never use.
     """

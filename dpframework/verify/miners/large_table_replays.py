@@ -1,7 +1,8 @@
 """Replays on tables that are too large for a search: many rows of every kind, and billions of equal rows.
 
 On small tables, and on many rows of one kind, no two counts are large at the same time. So a run that looks at the
-smallest of its exact counts does the same on all of them. And some code does something else only for millions of rows.
+smallest of its exact counts does the same on all these tables. Other code does something else only for millions of
+rows.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ def examine_every_kind(behaviour: Behaviour, transcript: Transcript, most: int) 
     Parameters
     ----------
     behaviour
-        The replays of a subject, which keeps the violation.
+        The replays of a miner's runs. A violation is added to it.
     transcript
-        The transcript.
+        The record of a run on a small table.
     most
         The number of rows of the table.
     """

@@ -61,7 +61,8 @@ class LossSearch:
         How many pairs of tables have been weighed. For each run with chosen outputs, the number of outputs that were
         tried per release is added.
     exhaustive
-        All pairs of tables of a few kinds of rows were tried, up to this number of shared rows. -1 if none were.
+        All pairs of tables of a few kinds of rows were tried, up to this number of shared rows. -1 if even the smallest
+        tables have too many pairs.
     ends
         The pairs of tables at which the first games ended, each with a transcript that loses much on it.
     """

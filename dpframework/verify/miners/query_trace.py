@@ -127,7 +127,7 @@ def _seldom_asked(subject: Subject, seen: dict[Any, list[QueryCall]], asked: set
 
 
 def are_equal(one: Any, other: Any) -> bool:
-    """Tell whether two values are equal by their own comparison. Values that cannot be compared are not."""
+    """Tell whether two values are equal by their own comparison. Values that cannot be compared are not equal."""
     try:
         return one is other or bool(one == other)
     except Exception:

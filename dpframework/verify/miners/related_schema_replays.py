@@ -1,8 +1,8 @@
-"""Runs on other schemas and with other parameters than the examples', which must follow from their releases, too.
+"""Replays of runs on other schemas and with other parameters than the examples'.
 
 A miner may look at its rows only where cells may be missing, or print exact counts only if a flag is set. The audit
 replays runs of the examples alone. So one run on each related schema, and with each related parameter, is replayed on
-a few tables.
+a few tables. These runs, too, must follow from their releases alone.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ MOST_NEIGHBOURS = 2  # on how many neighbours a run is replayed
 def run_problems(subject: Subject, seed: int, patience: Patience) -> list[str]:
     """Replay one run on a few tables, and return a text for each way in which it follows from more than its releases.
 
-    A run that fails shows nothing: the miner need not run on a schema, or with a parameter, that no example has. So the
-    table of that run has a row of every kind. Nor does a loss count: a query that does not depend on the schema may be
-    meant for the example's attributes alone, and any other one is searched.
+    A run that fails is no problem, since the miner need not run on a schema, or with a parameter, that no example has.
+    The table of the run has a row of every kind, so that few runs fail. A loss does not count, either. A query that
+    does not depend on the schema may be meant for the example's attributes alone. For any other query, `StepChecks`
+    searches the sensitivity.
 
     Parameters
     ----------
@@ -47,9 +48,10 @@ def run_problems(subject: Subject, seed: int, patience: Patience) -> list[str]:
 
 
 def files_of_plan(subject: Subject) -> list[str]:
-    """Return a text for each file of data that a miner's plan opens: what a plan is made of must be a public fact.
+    """Return a text for each file of data that a miner's plan opens, since a plan must be made of public facts alone.
 
-    Somebody may make such a file of the table. Its contents are in no parameter, so that no reader of the plan sees it.
+    Such a file may have been made from the table. Its contents are in no parameter, so a reader of the plan does not
+    see them.
     """
     kinds = [kind for kind in type(subject.miner).__mro__ if is_foreign_module(kind.__module__)]
     with watch_data_files([CORE, *(kind.__module__.partition(".")[0] for kind in kinds)]) as files:

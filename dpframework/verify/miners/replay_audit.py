@@ -41,9 +41,9 @@ from dpframework.verify.tables.neighbours import Rows, changes
 FLATTENINGS = (1, 1, 3, 10)  # how many times wider than claimed the noise of recorded runs is, in turn
 FEWEST_RUNS, MOST_RUNS = 8, 16  # how many runs are recorded: more if there are many replays and runs are short
 SHOWN = 100  # the most smaller pairs that are tried to show the largest loss, if it breaks no claim
-WITNESSED = 4  # how often a witness is replayed, at most, since chance decides between outputs that are nearly as bad
+WITNESSED = 4  # the most replays of a witness (see `audit`): chance decides between outputs with nearly the same loss
 BEHAVIOUR = 0.4  # the share of a limited time for comparing runs; the rest is for the search for the largest loss
-STEERED = 0.3  # the share of what is left of that time for steered runs, which get outputs that are seldom drawn
+STEERED = 0.3  # of the time left for comparing runs, the share for steered runs, with outputs that are seldom drawn
 SHORT = 4  # the most releases of a run whose replay counts as one; the replay of a longer run counts for more
 
 
@@ -61,7 +61,7 @@ def audit(
     seconds: float = math.inf,
     unit: PrivacyUnit = ROW,
 ) -> AuditReport:
-    """Replay a miner's transcripts on neighbouring small tables and look for the largest loss.
+    """Replay a miner's recorded runs on neighbouring small tables, and look for the largest loss.
 
     Transcripts, the records of what runs make public, are made on random tables, with the claimed noise and with wider
     noise. For each transcript, the miner runs again with the same outputs: on the transcript's own table, on the same
@@ -259,7 +259,7 @@ class _Audit:
                 behaviour.examine_pair(*ended)
         worst = max(found.loss, 0.0)
         if worst > behaviour.allowed:
-            # A pair from the search shows more than a pair that was met by chance, and so replaces it.
+            # The pair from the search shows more than a pair that was met by chance before. So its violation is kept.
             claims = f"{decimal_text(claim)}{self.subject.name_accountant(self.subject.exact_delta)}"
             what = f"a transcript loses {loss_text(worst)}, the plan claims {claims}"
             behaviour.violations["loss"] = self._shrink(

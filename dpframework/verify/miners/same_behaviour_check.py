@@ -2,8 +2,8 @@
 
 A recorded run is replayed, miner included, on its own table, on the same rows in another order, on neighbours, and on
 tables that have nothing in common with it. Steps, public inputs, candidates, the result and all printed text must
-follow from the releases alone. Any difference is information on the rows that passed through no mechanism. Nor may a
-release fail or warn on any of these tables, since a failure depends on the rows and no density accounts for it.
+follow from the releases alone. Any difference tells about the rows without having passed a mechanism. Nor may a release
+fail or warn on any of these tables, since a failure depends on the rows and no density accounts for it.
 """
 
 from __future__ import annotations

@@ -35,10 +35,10 @@ from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_table_handles import RowsHandle
 
 LARGE = 10**6  # a chosen output far above all usual ones
-ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # the aims of two runs that are kept even if they reach nothing new
+ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # the aims (see `Aim`) of two runs that are kept whatever they reach
 USUAL = 100  # an input larger than this hardly ever comes from a release of a small table
 MOST_CONSTANTS = 12  # how many constants of the code, at most, are chosen as outputs
-COORDINATES = 4  # for how many coordinates runs make this one the largest
+COORDINATES = 4  # how many of the first coordinates of an output are, in turn, made the largest
 OPPOSED = 2  # how many coordinates are, in turn, put far on one side of 0, with all others far on the other side
 FEWEST_RUNS = 40  # how many runs may be tried, even if an audit makes few replays
 REPLAYS_OF_RUN = 80  # one run is tried for each 80 replays, if this gives more than `FEWEST_RUNS`

@@ -38,12 +38,13 @@ from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.queries.sensitivity_search import STILL, search_sensitivity, search_smallest_tables
 
 ALIKE = 3  # how many queries of one name, with the same sensitivities, are searched in full
-SAMPLED = 2  # of how many mechanisms that differ only in what they spend the draws are tested
+SAMPLED = 2  # among mechanisms that differ only in how much they spend, the draws of so many are tested
 DRAWN = 6_000  # about how many outputs a mechanism's tests draw or weigh, if it takes answers of a type of its own
 UNITS = (UNIT, 2 * UNIT + 1)  # numbers of rows in a unit: a claim that holds for few rows may fail for more
-#: For plugins: even numbers, for which a claim may fail that holds for odd ones, and one beyond what authors think of.
+#: For plugins also even numbers, since a claim may hold for odd numbers only. The last is more than authors think of.
 MORE_UNITS = (UNIT - 1, 20, 1_000)
-COMPARED = 2  # for how many queries the claims of such mechanisms are compared, under each relation
+#: Of mechanisms that differ only in how much they spend, claims are compared for so many queries under each relation.
+COMPARED = 2
 
 
 @final
@@ -131,9 +132,9 @@ class StepChecks:
         """Search the queries that a plugin's miner makes on another schema or with another parameter, and replay a run.
 
         Nothing is searched if the miner claims nothing there. If the miner makes an equal query for its example, the
-        query depends on neither schema nor parameter, and is not searched again, unless the schema has the same
-        attributes. A query that is the same on other attributes may be meant for those of the example only. On more
-        rows of the same attributes it must hold what it declares.
+        query depends on neither schema nor parameter, and may be meant for the example's attributes only. So it is not
+        searched again, except on a schema with the same attributes and another bound on the rows. There it must hold
+        what it declares.
         """
         subject, how, own = variant.subject, variant.how, [] if variant.more_rows else own
         try:
@@ -147,7 +148,7 @@ class StepChecks:
                 f"{subject.relation}, {how}: {found}" for found in run_problems(subject, self._seed, patience)
             ]
         for one in asked:
-            # A function that a query makes anew for each schema, such as a lambda, may be meant for all schemas.
+            # A query may hold a function, such as a lambda, that is made anew for each schema. It is searched, too.
             if not is_foreign(one.query) or any(
                 are_equal(one.query, query) and same(one.query, query) for query in own
             ):
@@ -167,7 +168,7 @@ class StepChecks:
                 if known or variant.brief
                 else self._search_sensitivity(subject, one, self._pairs // 2, patience)
             )
-            # A query may be about values that the example's schema has, and this one has not.
+            # A query about values that only the example's schema has answers the same on all tables. That is no fault.
             wrong = () if variant.may_fail else (what for what in found.wrong if not what.startswith(STILL))
             found = attrs.evolve(found, wrong=tuple(wrong))
             known.append(one.query)
@@ -284,8 +285,8 @@ class StepChecks:
     def _search_part(self, subject: Subject, asked: QueryCall, patience: Patience, how: str = "") -> None:
         """Search what a plugin's query declares for an added row, if it reads a part under replace-one.
 
-        A replaced row may leave one part and enter another. So noise in parts is scaled by that change, which the
-        search under replace-one does not look at.
+        A replaced row may leave one part and enter another. So noise in parts is scaled by the change for an added or
+        removed row, which the search under replace-one does not look at.
         """
         if subject.relation is Relation.ADD_OR_REMOVE_ONE or not asked.in_parts or not is_foreign(asked.query):
             return
@@ -303,8 +304,8 @@ class StepChecks:
     def _key(self, mechanism: Mechanism) -> Any:
         """Return the key of a mechanism's reports.
 
-        It is the mechanism itself, with a number if another one is equal to it although it holds something else, such
-        as in a field that its class leaves out of comparisons.
+        The key is the mechanism itself. A number is added if an earlier mechanism is equal to it but holds something
+        else, such as in a field that the class leaves out of comparisons.
         """
         for known, key in self._mechanisms:
             if same(known, mechanism):

@@ -1,7 +1,8 @@
-"""A subject on other schemas and with other parameters than its example's, alone and two at a time.
+"""A subject on other schemas and with other parameters than its example's, with one change or two at a time.
 
-A mistake may need two changes to show. For example, the bound of a sum may be right if a flag says that values are
-scaled, and right for values above 0, but wrong for values that are not scaled and lie below 0.
+A subject is a miner on a schema under a relation. A mistake may need two changes to show. For example, the bound of a
+sum may be right if a flag says that values are scaled, and right for values above 0, but wrong for values that are not
+scaled and lie below 0.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from dpframework.verify.queries.schema_variants import (
     related_schemas,
 )
 
-MOST_SWITCHES = 4  # how many changes of a flag, a word or what is left out are made together with another change
-MOST_NUMBERS = 3  # together with how many changes of numbers
-WITH_SWITCHES = ("below 0", "above 0", "one more value")  # the ends of what is said of schemas that are changed, too
+MOST_SWITCHES = 4  # how many switches (changes of a flag, a word or a parameter left out) are tried with another change
+MOST_NUMBERS = 3  # the most changes of numbers that each switch is tried with
+WITH_SWITCHES = ("below 0", "above 0", "one more value")  # switches are tried with schemas whose texts end like this
 
 
 @final
@@ -37,15 +38,15 @@ class SubjectVariant:
     Attributes
     ----------
     how
-        How it differs from the example's, in words.
+        How the subject differs from the example's, in words.
     subject
         The changed subject.
     more_rows
         Whether the schema differs in its bound on the rows alone, so that an equal query must hold what it declares.
     brief
-        Whether the smallest tables are enough, since each change by itself is searched in full.
+        Whether a search on the smallest tables is enough.
     may_fail
-        Whether its queries may fail on some tables, as those of dates do where numbers are billions.
+        Whether its queries may fail on some tables, as queries about dates do on numbers in the billions.
     """
 
     how: str
@@ -95,7 +96,7 @@ def _changed_fields(miner: Miner, other: Miner) -> list[str]:
 
 
 def _is_switch(miner: Miner, other: Miner) -> bool:
-    """Tell whether a flag, a word, an option or what was left out makes the difference between two miners."""
+    """Tell whether two miners differ in a flag, a word, an option, or a parameter that the first one leaves out."""
     changed = _changed_fields(miner, other)
     return any(
         getattr(miner, name) is None or isinstance(getattr(miner, name), bool | str | enum.Enum) for name in changed
@@ -103,6 +104,6 @@ def _is_switch(miner: Miner, other: Miner) -> bool:
 
 
 def _is_number(miner: Miner, switched: Miner, other: Miner) -> bool:
-    """Tell whether a number makes the difference between a miner with a switch and another one."""
+    """Tell whether the third miner differs from the switched one in a number that the switch did not change."""
     changed = [name for name in _changed_fields(switched, other) if same(getattr(miner, name), getattr(switched, name))]
     return any(type(getattr(switched, name)) in (int, float) for name in changed)

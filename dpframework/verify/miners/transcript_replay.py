@@ -285,10 +285,10 @@ def caps_of(subject: Subject, events: Iterable[Event]) -> tuple[float, ...]:
     """Return the most that each release may add to a loss: infinite, except for releases with an exact delta.
 
     An exact delta divides the possible outputs into a core, for which the epsilon holds, and the rest, whose
-    probability is at most delta (see `mechanisms.release_losses`). A single output does not show to which it belongs,
-    so each release counts for at most what its core may lose. Whether delta is large enough is tested where all outputs
-    of a release are listed (`check_losses`). Releases from a sample count for nothing, and so do releases with an exact
-    delta if a unit's rows may lie in several parts. The caps are empty for a plan without an exact delta.
+    probability is at most delta (see `mechanisms.release_losses`). A single output does not show whether it is in the
+    core, so each release counts for at most what its core may lose. Whether delta is large enough is tested where all
+    outputs of a release are listed (`check_losses`). Releases from a sample count for nothing. So do releases with an
+    exact delta if a unit's rows may lie in several parts. The caps are empty for a plan without an exact delta.
     """
     plan, caps, sampled = subject.plan, [], set[int]()
     if not plan.has_exact_delta:
@@ -306,7 +306,7 @@ def caps_of(subject: Subject, events: Iterable[Event]) -> tuple[float, ...]:
 
 
 def core_loss(charge: Charge, plan: Plan) -> float:
-    """Return the most that the core of a release may lose between tables of a plan, infinite without an exact delta."""
+    """Return the most that a release's core (see `caps_of`) may lose, infinite if the release has no exact delta."""
     losses, in_parts = charge.calibration.losses, plan.in_parts(charge.planned)
     if losses.delta == NOTHING:
         return math.inf

@@ -127,7 +127,7 @@ def _compare(one: Any, other: Any) -> bool | None:
 def _frame_parts(value: Any) -> list[Any] | None:
     """Return the names, types and cells of frames, columns and indexes of polars or pandas, and of sparse matrices.
 
-    Their own fields are handles of memory, which differ between equal frames, or views of memory that nobody filled.
+    Their own fields are handles of memory, which differ between equal frames, or views of memory that was never filled.
     The result is None for anything else.
     """
     package, name = type(value).__module__.partition(".")[0], type(value).__name__
