@@ -19,6 +19,9 @@ RISE, FALL = " rise", " fall"  # what follows the name of a norm
 def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_rows: bool = False) -> dict[str, float]:
     """Return the change between two answers, its rise and its fall in every norm (l2 squared), and its spread.
 
+    The rise and the fall are the positive and the negative part of the change. The spread is the largest change of a
+    coordinate minus the smallest. All are listed by their names in `MeasuredChange.norm`.
+
     Parameters
     ----------
     before, after
@@ -41,7 +44,7 @@ def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_row
 
 
 def change_or_failure(before: Any, answer: Callable[[], Any], norm: str = "l1") -> float:
-    """Return the change from one answer to another in a norm of `measure`; infinite if the other one fails."""
+    """Return the change from `before` to a new answer in a norm of `measure`; infinite if the new answer fails."""
     try:
         change = measure(before, answer())[norm]
     except Exception:  # a search reports the failure when it meets such a row
@@ -50,7 +53,7 @@ def change_or_failure(before: Any, answer: Callable[[], Any], norm: str = "l1") 
 
 
 def coordinates_of(query: Query, answer: Any) -> Any:
-    """Return the numbers in an answer whose change the query's sensitivities bound; piecewise scores as they are."""
+    """Return the numbers of an answer that the query's sensitivities are about. Piecewise scores stay as they are."""
     return answer if isinstance(answer, PiecewiseScores) else query.coordinates(answer)
 
 

@@ -127,8 +127,8 @@ def irregular_sizes(answer: Callable[[int], Any], most: int, least: int = REGULA
 def _size_before_jump(answer: Callable[[int], Any], low: int, most: int) -> int:
     """Return a number of rows after which one more row changes an answer much, found by bisection from `low` on.
 
-    Of several intervals, the one is taken in which the answer changes most per row, and then each time the half in
-    which it does. That is at least as much as in the whole interval.
+    The search begins in the interval, of several, in which the answer changes most per row. Each step takes the half in
+    which the answer changes more per row. This is at least as much as in the whole interval.
     """
     known: dict[int, Any] = {}
 
@@ -152,7 +152,7 @@ def pairs_of_every_kind(
 ) -> Iterator[Pair]:
     """Yield neighbours in which each kind of row occurs as often as any other, or once less often in one table.
 
-    There all counts are large together, as on none of the tables of `pairs_of_many`.
+    On these tables all counts are large at the same time, unlike on the tables of `pairs_of_many`.
 
     Parameters
     ----------

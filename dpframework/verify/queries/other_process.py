@@ -109,7 +109,7 @@ class OtherProcess:
             self.end = weakref.finalize(self, _end, self._process)
 
     def answers(self, sent: list[bytes]) -> list[Any] | None:
-        """Return the process's answer to each question, with the query's candidates. It can be called only once.
+        """Return the process's answer to each question, with the query's candidates. Call this only once.
 
         An answer is None if the process cannot read the question. The result is None if there is no process, or if
         it fails.

@@ -64,7 +64,7 @@ def climb_rows(universe: Universe, answer: Answer, least: int) -> NDArray[np.int
 
     The result has shape (attributes, 3). It holds the position of each value among the values of its attribute (see
     `Universe.places`). A row on which the query fails counts as one that changes the answer most. The result is None if
-    the query fails on the fewest rows, too.
+    the query fails even on a table of the fewest rows allowed.
     """
     assert universe.places is not None
     assert universe.sizes is not None

@@ -41,13 +41,14 @@ MORE = "one more é"  # the label of the value that is added to an attribute; it
 SHARES = (Fraction(5, 9), Fraction(9, 4))
 VALUES = 300  # a number of values for which codes need more than 8 bits
 ROWS = 1_000  # the factor by which a public number of rows is enlarged
-FAR = 123_456_789  # how many of their ranges numbers are moved away from 0, so that their squares are rounded to units
-MOST_LONGER = 2  # how many attributes are given that many values, one at a time
+FAR = 123_456_789  # how many widths of their range numbers are moved above 0, where rounding changes their squares much
+MOST_LONGER = 2  # how many attributes are given `VALUES` values, one at a time
 MOST_NAMES = 3  # how many other attributes are tried in place of one that a parameter names
 MOST_WORDS = 6  # how many other words are tried in place of one that the code compares with others
 SHOWN = 100  # how many letters of an object of a plugin's own are shown
 NUMBERS = (int, float, Fraction, Decimal)
-COMPONENTS = (Attribute, Description, Mechanism, Miner, Query)  # what has claims or meanings of its own is no setting
+#: Objects of these classes have claims or meanings of their own, so their fields are not changed as settings.
+COMPONENTS = (Attribute, Description, Mechanism, Miner, Query)
 SPENT = ("epsilon", "rho", "delta")  # the parameters that say how much is spent
 
 _SHORT = Repr()
@@ -57,7 +58,7 @@ _SHORT.maxother = SHOWN
 def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
     """Yield schemas that a miner may be given in place of an example's, each with a text that says how it differs.
 
-    A schema with derived columns gives none, since the values of those columns follow from other columns.
+    Nothing is yielded for a schema with derived columns, since their values follow from other columns.
 
     Examples
     --------
@@ -101,8 +102,8 @@ def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
 def further_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
     """Yield more schemas like those of `related_schemas`: some differ in one attribute only, others in several ways.
 
-    If all attributes differ in the same way, those of an example that are alike stay alike. Then a query shows no
-    mistake that takes the range of one attribute for that of another.
+    If all attributes are changed in the same way, equal attributes stay equal. Then a query that takes the range of one
+    attribute for that of another shows no mistake.
 
     Examples
     --------
@@ -145,9 +146,9 @@ def further_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
 
 
 def far_schema(schema: Schema) -> Schema | None:
-    """Return a schema whose numbers are as far apart as in the given one, and `FAR` times as far from 0; None without.
+    """Return a schema whose numeric ranges keep their width, and lie `FAR` widths above 0. None if none is numeric.
 
-    Squares of such numbers are rounded so that they differ from exact ones by more than the square of their range.
+    Rounding changes the squares of such numbers by up to about the square of the width.
     """
     if schema.derivation or not any(isinstance(own, Numeric) for own in schema):
         return None
@@ -161,7 +162,7 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     """Yield copies of an example's miner, each with one parameter changed, and a text that says how.
 
     - A whole number is made one larger, and it is made negative. A real number is doubled, and it is made negative.
-    - What is left out (None) becomes 1 or 2, a flag, or the name of an attribute, if the type admits that.
+    - What is left out (None) becomes 1 or 2, a flag, an option, or the name of an attribute, if the type admits that.
     - A flag is flipped.
     - The name of an attribute becomes that of another attribute of the schema.
     - A value that a validator or a type lists becomes another of the listed values. A word that the code compares, or
@@ -190,7 +191,7 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
 def with_other_numbers(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     """Yield those of `related_miners` in which a whole number is another one, such as a number of rounds.
 
-    Parameters of other types may be budgets, and those cost what they say.
+    Parameters of other types may be budgets, and a larger budget may rightly cost more.
     """
     for how, other in related_miners(miner, schema):
         numbers = [field.name for field in attrs.fields(type(miner)) if type(getattr(miner, field.name)) is int]
@@ -272,10 +273,11 @@ def _other_parameters(given: Any, listed: Sequence[Any], names: Sequence[str]) -
 
 
 def _other_texts(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Yield copies of a dictionary of texts in which the last key that is nobody's value has another value.
+    """Yield copies of a dictionary of texts, such as a tree that maps each node to its parent, with one other value.
 
-    That is the value of another key. If values are keys themselves, as in a tree of parents, it is also another key
-    that is nobody's value. So the tree gets deeper and never has a cycle.
+    The last key that is not a value itself, which is a leaf of a tree, gets the value of another key. If some values
+    are keys, there is a second copy, in which this key gets another leaf as its value. So the tree gets deeper and
+    never has a cycle.
     """
     leaves = [key for key in given if key not in given.values()]
     for others in (list(given.values()), leaves if len(leaves) < len(given) else []):
@@ -305,7 +307,7 @@ def _other_settings(given: Any, names: Sequence[str]) -> Iterator[Any]:
 
 
 def _values_of(hint: Any, names: Sequence[str]) -> Iterator[Any]:
-    """Yield values of a type that may also be None: numbers, flags and names of attributes."""
+    """Yield values of a type that may also be None: numbers, flags, options and names of attributes."""
     kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else ()
     for kind in kinds:
         if kind in NUMBERS:
@@ -368,7 +370,7 @@ def _with_positive(attribute: Attribute) -> Attribute:
 
 
 def _with_shift(attribute: Attribute, widths: int) -> Attribute:
-    """Return a numeric attribute of the same width, whose lower bound is as many of its widths."""
+    """Return a numeric attribute of the same width, whose lower bound is `widths` times that width."""
     if not isinstance(attribute, Numeric):
         return attribute
     up = widths * (attribute.upper - attribute.lower) - attribute.lower

@@ -44,7 +44,7 @@ BLOCKS = 7  # the number of rows of a small table that is cut into blocks
 TIGHT = 0.999  # a declared change counts as reached if a search finds this share of it
 REPEATED = (1, 2, 3, 8, 20)  # how often Hypothesis may repeat a row
 DIGIT = 64  # the base of the digits in which Hypothesis draws a larger number
-STILL = "answers the same on all"  # how the fault begins that no row changes an answer
+STILL = "answers the same on all"  # the first words of the message that no row changes the answer
 MOST_REPEATED = 8  # how many rows Hypothesis draws for a table, each to be repeated
 
 
@@ -62,10 +62,10 @@ def search_sensitivity(
 ) -> SensitivityReport:
     """Look for the largest change of a query's answer between neighbours.
 
-    The search tries every pair of small tables of a few kinds of rows, then larger tables, which Hypothesis steers
-    towards larger changes. From the pair with the largest change, the search climbs to pairs with larger changes. It
-    also tries tables of very many equal rows, on which a number of few bits overflows. And it compares the answer from
-    one block of rows with that from two blocks.
+    The search tries every pair of small tables of a few kinds of rows. Then it tries larger tables, which the library
+    Hypothesis steers towards larger changes. From the pair with the largest change, the search climbs to pairs with
+    larger changes. It also tries tables of very many equal rows, on which a number of few bits overflows. And it
+    compares the answer from one block of rows with that from two blocks.
 
     If nothing is wrong so far, a plugin's query is searched again on rows that hold numbers from its code, and on rows
     that change the answer most. For a plugin's query that only counts, billions of equal rows are simulated, too.
@@ -272,7 +272,7 @@ class _SensitivitySearch:
         kinds = min(self.universe.kinds, max(self.most, 1))
         rows = b"".join(bytes((kind,)) * (self.most // kinds) for kind in range(kinds))
         if len(rows) <= self.sizes.most or self.engine.together > 1:
-            return  # rows of small tables are turned elsewhere, and those of units stay together
+            return  # small tables are reversed in other checks, and the rows of a unit must stay together
         try:
             one, other = self._answer(rows), self._answer(rows[::-1])
             size = 1 if isinstance(one, PiecewiseScores) else np.abs(one).max(initial=1.0)

@@ -21,13 +21,13 @@ from dpframework.verify.queries.answer_changes import change_or_failure
 from dpframework.verify.tables.neighbours import MOST_KINDS, Rows, Universe
 
 SCANNED = 3  # for how many numeric attributes numbers are looked for
-SCANS = 3  # how often such a search is repeated, each time between two numbers of the search before
+SCANS = 3  # how many scans are made for an attribute, each later one between two numbers of the scan before
 POINTS = 33  # how many numbers are tried first
 EDGES = 250  # how many numbers that may be edges of a query's own bins are tried
-MOST_BINS = 200  # how many such bins a query may have
+MOST_BINS = 200  # how many bins of its own a query may have
 WHOLE = 4_000  # the most whole numbers that are tried
 FEWEST = 16  # the fewest whole numbers that a table must have room for
-ROUNDING = 1e-9  # how much larger than that of its rows a change may be, relative and absolute, since it is rounded
+ROUNDING = 1e-9  # how far a change by many rows may exceed the bound on it, relative and absolute, since it is rounded
 
 Answer: TypeAlias = Callable[[Universe, Rows], Any]
 
@@ -37,10 +37,10 @@ def telling_numbers(
 ) -> dict[str, list[float]]:
     """Return a few numbers of each numeric attribute at which a row changes an answer most, or the query fails.
 
-    The first numbers that are tried lie at equal distances and in the middles of bins, and the later ones between the
-    best and those beside it. So a peak is found that is neither at a cut nor at a number of the code. If a query reads
-    an attribute's raw values, the edges of bins that numbers of its code may stand for are tried, too, and all whole
-    numbers within the bounds.
+    The first numbers that are tried lie at equal distances and in the middles of bins. Later ones lie between the best
+    number and those beside it. So a peak is found that is neither at a cut nor at a number of the code. If a query
+    reads an attribute's raw values, edges of bins are tried, too, which numbers of its code may define, and so are all
+    whole numbers within the bounds if they are fewer than about `WHOLE`.
 
     Parameters
     ----------
@@ -102,9 +102,9 @@ class _Scan:
         return best
 
     def best_edges(self, constants: Sequence[float]) -> list[float]:
-        """Return that edge of bins which the code's numbers may stand for at which a row changes the answer most.
+        """Return the edge at which a row changes the answer most, of edges of bins that the code's numbers may define.
 
-        A number may be an edge itself, the width of bins, or how many bins there are. None is returned if no edge
+        A number may be an edge itself, the width of bins, or how many bins there are. Nothing is returned if no edge
         changes the answer more than the numbers that were scanned.
         """
         lower, upper = self._numeric.lower, self._numeric.upper
@@ -123,8 +123,9 @@ class _Scan:
     def odd_whole_numbers(self) -> list[float]:
         """Return a whole number at which the query fails, or at which a row changes the answer more than elsewhere.
 
-        Many rows are added at once. They may change the answer by no more than their number times the largest change
-        by one of them. If they do, or the query fails, one of their halves does so, too, for a query that adds up.
+        Many rows are added at once. If the answer adds up over rows, they change it by at most their number times the
+        largest change by one row. If they change it by more, or make the query fail, so does one of their halves. So
+        the number is found by bisection.
         """
         first, last = math.ceil(self._numeric.lower), math.floor(self._numeric.upper)
         room = MOST_KINDS
