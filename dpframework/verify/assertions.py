@@ -58,7 +58,7 @@ def assert_private(
 
 
 def _assert_tight(what: str, tightness: float, least: float, more: str) -> None:
-    """Fail if a search reached a smaller share of a claim than `least`. `more` names what a longer search needs.
+    """Fail if a search reached a smaller share of a claim than `least`. `more` names what would make it longer.
 
     A claim of 0 has no share to reach, and its tightness is NaN.
     """
@@ -98,7 +98,7 @@ def assert_loses_as_claimed(
 ) -> LossReport:
     """Fail if a mechanism's own log-density shows a larger loss than it claims (see `check_losses`).
 
-    It also fails if the losses are less than the share `min_tightness` of what it claims.
+    It also fails if the losses are less than the share `min_tightness` of what the mechanism claims.
 
     Raises
     ------

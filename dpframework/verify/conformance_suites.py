@@ -62,12 +62,12 @@ from dpframework.verify.tables.neighbours import Sizes, Universe
 from dpframework.verify.tables.reference_engines import ByTables, Together
 from dpframework.verify.tables.small_table_handles import SmallTables
 
-# With the first budget, outputs are almost pure noise. With the second, they have almost no noise.
+# Values of epsilon or rho. With the first, outputs are almost pure noise. With the second, they have almost no noise.
 EXTREMES = (Fraction(1, 10**6), Fraction(10**6))
 
 
 def _study(example: Example, relation: Relation, *, delta: Fraction | None = None) -> Study:
-    """Return a study of one example that allows its assumptions. By default, it has the delta that its plan needs."""
+    """Return a study of one example that allows its assumptions. `delta` defaults to what the example's plan needs."""
     subject = _subject(example, relation)
     allow, unit = list(subject.plan.assumptions), example.unit
     least = subject.delta_needed or 0 if delta is None else delta
@@ -96,7 +96,7 @@ class MinerConformance:
     Attributes
     ----------
     miner
-        The miner's class; its `examples` are what is tested.
+        The miner's class. The tests run on its `examples`.
     replays
         About how many replays each audit makes.
     more_replays
@@ -200,7 +200,7 @@ class MinerConformance:
         )
 
     def test_it_spends_no_more_than_its_parameter_says(self, example: Example, relation: Relation) -> None:
-        """The plan's total is at most the parameter `epsilon` or `rho`, whatever its other whole numbers are."""
+        """The plan's total is at most `epsilon` or `rho`, also if a plugin's parameters are other whole numbers."""
         overspent = _subject(example, relation).overspent
         assert overspent is None, overspent
         for how, miner in with_other_numbers(example.miner, example.schema) if is_foreign(example.miner) else ():
@@ -323,7 +323,7 @@ class QueryConformance:
         assert _is_unchanged(query, *answers), f"{query.name} answers differently if counted from its tables"
 
     def test_answers_are_the_same_in_another_process(self) -> None:
-        """Plugins' queries are answered again in a new process, which has nothing that this process keeps in memory."""
+        """A plugin's query gives the same answer in a new process, which lacks what this process keeps in memory."""
         asked = {
             name: LocalAnswer.of(query, schema, _rows(schema), (), inputs)
             for name, (query, schema, inputs) in self.queries.items()

@@ -19,7 +19,7 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT
 CODE = (".py", ".pyc", ".nbi", ".nbc")  # files of compiled code do not count, since Python and numba write them
 STARTED = time.time()
 
-#: Folders with what was installed and with what the system knows, such as time zones, and no data of a study.
+#: Folders of installed software and of the system's own files, such as time zones. They hold no data of a study.
 INSTALLED = (sys.prefix, sys.base_prefix, "/usr", "/etc", "/proc", "/sys", "/dev")
 
 _watched: list[set[str]] = []
@@ -74,8 +74,8 @@ def watch_files() -> Iterator[set[str]]:
 def watch_data_files(packages: Iterable[str]) -> Iterator[set[str]]:
     """Yield a set that collects the names of opened files which may hold data.
 
-    Files of these packages do not count, nor files that were installed, nor those in hidden folders, which hold caches
-    and settings.
+    These files do not count: those of the given packages, installed ones, and hidden ones or those in hidden folders,
+    which hold caches and settings.
     """
     _hook_once()
     files: set[str] = set()
@@ -91,12 +91,12 @@ def watch_data_files(packages: Iterable[str]) -> Iterator[set[str]]:
 
 
 def _folders_of(package: str) -> list[str]:
-    """Return the folders of a package; none of a module that is a file, since data may lie beside it."""
+    """Return the folders of a package. A module that is a single file has none, since data may lie beside the file."""
     return list(getattr(sys.modules.get(package), "__path__", ()))
 
 
 def _hook_once() -> None:
-    """Begin to listen to what Python opens. An audit hook cannot be removed; it does nothing while nobody watches."""
+    """Begin to listen to what Python opens. The hook cannot be removed, but does nothing while no files are watched."""
     if not _hooked:
         sys.addaudithook(_hook)
         _hooked.append(True)

@@ -137,7 +137,7 @@ class _ExampleChecks:
             self._audits.append(ExampleAudit(name, subject.relation))
             return
         kind = subject.accountant_at(subject.delta_needed)
-        # The built-in accountants have the project's own tests.
+        # The project's own tests check the built-in accountants.
         if kind not in BUILT_IN and kind not in self._accountants:
             self._tell(f"comparing the totals of accountant '{kind.name}'")
             self._accountants[kind] = check_accountant(kind)

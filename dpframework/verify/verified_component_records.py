@@ -41,7 +41,7 @@ def code_records(found: Verification, examples: Mapping[str, Example]) -> Iterat
 def mechanism_records(
     found: Verification, name: str, mechanism: type, relations: Iterable[Relation] = tuple(Relation)
 ) -> Iterator[VerifiedCode]:
-    """Yield the records of a mechanism that was verified by itself, one for each relation under which it was."""
+    """Yield the records of a mechanism that was verified by itself, one for each of the relations."""
     code = code_form([("mechanism", name, mechanism)])
     for relation in relations:
         yield from _records(found, code, relation, [], None)

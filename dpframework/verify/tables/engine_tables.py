@@ -33,7 +33,7 @@ SCHEMA = Schema(
 )
 GROUP = Categorical("group", ["ill", "young", "rest"])
 CASES = Cases([Equals("ill", "true"), Below("age", 33.3)])
-#: Cases of negations, which hold for no missing cell, as `Below` does.
+#: Cases of negations. Like `Below`, they hold for no row with a missing cell.
 NEGATIONS = Cases(
     [Not(Or([Equals("ward", "x"), Below("age", 60)])), And([Not(Equals("ill", "true")), Not(Below("age", 40))])]
 )

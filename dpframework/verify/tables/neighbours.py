@@ -58,7 +58,7 @@ class Universe:
     rows
         Kinds of rows that are used in place of those of the schema, each with one value for each column.
     numbers
-        Further numbers that numeric attributes take, by the attributes' names, if these lie within their bounds.
+        Further numbers that numeric attributes take, by the attributes' names. Numbers beyond the bounds are left out.
 
     Attributes
     ----------
@@ -120,9 +120,10 @@ class Universe:
         return other
 
     def with_numbers(self, name: str, numbers: Sequence[float] | NDArray[np.float64]) -> Universe:
-        """Return a universe with one kind of row for each number of a numeric attribute, its other cells being first.
+        """Return a universe with one kind of row for each of some numbers of a numeric attribute.
 
-        The universe must be one of a schema, and not of given rows.
+        All other cells hold the first value of their attribute. This universe must be one of a schema, and not of given
+        rows.
         """
         other: Universe = object.__new__(Universe)
         other.schema, other._books, other.values_read = self.schema, self._books, set()
