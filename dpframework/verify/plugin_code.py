@@ -75,8 +75,8 @@ def constants_of(things: Sequence[Any]) -> list[float]:
 def words_compared_with(kind: type[Any], name: str, given: str) -> list[str]:
     """Return other words that a class's code may accept in place of the value of a field, such as names of options.
 
-    They come from two places: comparisons in functions that read an attribute of that name, and collections (or the
-    keys of dictionaries) that contain the value and are used by such functions or by the class.
+    The words come from comparisons in functions that read an attribute of that name. They also come from collections
+    (or the keys of dictionaries) that contain the value and that the class or these functions use.
 
     Parameters
     ----------

@@ -356,7 +356,7 @@ PLANTED: dict[type[dpf.Accountant[Any]], str] = {
         "a count of a sample of people .*: releases from a sample are charged less than a unit of several rows loses"
     ),
     NoRelation: f"a histogram {REPLACE} .*; under add-or-remove-one it holds: the relation is ignored",
-    HidesReplacements: "an output may show that the replaced row is in it",
+    HidesReplacements: "its output may show that the replaced row is in the sample",
     FreeWithoutClaim: "a step of it has no claim: a step without a claim is charged as if it had one",
     FreeBlocks: f"a block, spent on one histogram {ADD} totals epsilon 0.0, and loses 1: a block is charged less",
     Kept: "its rules compose to 8.0, so the mistake is in `total` or `amount_of`, such as a total kept from another",

@@ -39,7 +39,7 @@ FAMILY = PrivacyUnit("family", 4)
 LARGE, SMALL = 8, Fraction(1, 32)  # epsilons so large, or so small, that an accountant may use another formula there
 LITTLE = Fraction(1, 512)  # a rho so small that Renyi divergences of orders above 64 give its epsilon
 MANY = 6  # a number of releases beyond which an accountant may use another formula
-VERY_MANY = 100  # a number beyond which bounds that grow with its root are smaller than sums
+VERY_MANY = 100  # so many releases that bounds which grow with the root of this number are smaller than sums
 ADD, REPLACE = Relation
 
 #: For each rule of composition, the mistake that its plans reveal. The simplest rules come first: if one of them fails,
@@ -55,7 +55,8 @@ MISTAKES = {
     "move": "parts are charged less than is lost when a row leaves one of them and enters another",
     "overlap": "the parts of two partitions are charged as disjoint, although each row lies in a part of both",
     "sample": "releases from a sample are charged less than they lose (the rate times epsilon is not an upper bound)",
-    "replaced sample": "a sample is charged less than all rows, but an output may show that the replaced row is in it",
+    "replaced sample": "a release from a sample is charged less than one from all rows, but its output may show that "
+    "the replaced row is in the sample",
     "exact delta": "the delta that releases have of their own is dropped, or is not subtracted from the study's delta "
     "before their losses are converted to an epsilon",
     "unit": "a unit of several rows is charged less than its rows lose, as if it had fewer",
@@ -83,7 +84,7 @@ class Case:
         The privacy unit that the plan protects.
     spent
         The root of the plan whose outputs are listed. It has steps that spend a block's caps in place of the block, or
-        one branch in place of a choice. None if `node` has neither, or can be listed itself.
+        one branch in place of a choice. None if the outputs of `node` itself are listed.
     """
 
     rule: str
@@ -144,7 +145,7 @@ _ONE, _TWO = _histogram("h", DiscreteLaplace(1)), _histogram("h", DiscreteLaplac
 _HALF, _GAUSSIAN = _histogram("h", DiscreteLaplace("0.5")), _histogram("g", Gaussian("0.125"))
 _SELECTED = step("n", Count(), PartitionSelection(1, "0.02"))
 _UNEQUAL = parallel(_count("n", "0.5"), sequential(_count("m"), _count("k", "0.5")), by=A)
-_UNCLAIMED = step("r", _IllAndRows(), DiscreteLaplace(1))  # under add-or-remove-one
+_UNCLAIMED = step("r", _IllAndRows(), DiscreteLaplace(1))  # has no claim under add-or-remove-one
 _KIND = kind("h", Histogram(C), DiscreteLaplace)
 _BLOCK = spend("b", _KIND, epsilon=1)
 

@@ -1,4 +1,4 @@
-"""A test of accountants, which compares their totals with the exact losses of small plans.
+"""A test of accountants: their totals are compared with the exact losses of small plans.
 
 Plans, checks, runs and audits rely on the accountant. If it is wrong, the claim of every study that it totals is wrong,
 and no release shows that. So each rule of composition is tried on plans that are so small that all their outputs on two

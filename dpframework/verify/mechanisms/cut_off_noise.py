@@ -27,7 +27,7 @@ from dpframework.verify.mechanisms.sampler_statistics import noise_size
 DRAWN = 100  # how many outputs are drawn from each source
 WIDER = 1000  # the factor by which noise is widened
 #: How far out a number of noise is put: once in scales of the noise, and once in steps of the lattice on which outputs
-#: lie. So many steps do not fit in 32 bits, so a number of 32 bits wraps round.
+#: lie. 2**33 steps do not fit in 32 bits, so a number of 32 bits wraps round.
 FAR_OUT, STEPS_OUT = 60, 2**33
 #: A sampler may draw from a source and reject some numbers. It keeps a number in proportion to the number's stated
 #: density over its density in the source. The number far out must come through if, by these densities, it is kept at
@@ -35,7 +35,7 @@ FAR_OUT, STEPS_OUT = 60, 2**33
 LESS_LIKELY = 0.5
 ROUNDED = 1e-9  # the relative error that logarithms of probabilities may have
 CUT = 0.25  # noise counts as cut off if more than this share of draws lie at the same largest distance
-LEAST = 4  # with extreme uniform integers, a cut counts from so many scales and lattice steps away from the answer on
+LEAST = 4  # with extreme uniform integers, a cut counts only if it is so many scales and lattice steps from the answer
 MOST_REQUESTS = 20_000  # a sampler is stopped after so many requests, since with bits that are all alike it may not end
 
 
@@ -82,7 +82,7 @@ class FarRandomness(SeededRandomness):  # type: ignore[misc]  # final, except fo
 
     def discrete_gaussian(self, size: int, scale: float) -> NDArray[np.int64]:
         """Draw, and put the first number far out."""
-        armed, self._sign = self._sign, 0  # since it draws Laplace noise itself
+        armed, self._sign = self._sign, 0  # the Gaussian sampler draws Laplace noise, which must not be far out
         drawn = super().discrete_gaussian(size, scale)
         self._sign = armed
         return self._put(drawn, scale, 2)
@@ -202,11 +202,11 @@ def _redrawing_problem(mechanism: Mechanism, answer: NDArray[Any], calibration: 
         output = output_numbers(mechanism.release(answer, calibration, handed))
         distances.append(float(np.abs(output - answer.ravel()).max()))
     if source.log_share is None:
-        return None  # it draws its noise from uniform integers
+        return None  # the mechanism makes its noise from uniform integers
     farthest, largest = _are_farthest(np.array(distances))
     far = steps * float(calibration.unit) if steps else FAR_OUT * noise_size(mechanism, calibration)
     if largest > far / 4 or farthest.mean() > CUT:
-        return None  # it comes far, or it ends at the ends of a public range
+        return None  # the noise comes far, or the outputs end with a public range
     out = math.ceil(far / float(calibration.unit))
     stated = [_log_density_at(mechanism, answer, calibration, k) for k in (0, out, -out)]
     if max(stated[1:]) - stated[0] >= source.log_share * (1 + ROUNDED) - LESS_LIKELY:
@@ -218,6 +218,6 @@ def _redrawing_problem(mechanism: Mechanism, answer: NDArray[Any], calibration: 
 
 
 def _log_density_at(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, steps: int) -> float:
-    """Return the log-density of the answer itself, but for its first number, which lies some lattice steps away."""
+    """Return the log-density of the answer as an output, with its first number moved by some lattice steps."""
     shifted = np.where(np.arange(answer.size) == 0, steps * float(calibration.unit), 0.0).reshape(answer.shape)
     return mechanism.log_density(answer, (answer + shifted).astype(answer.dtype), calibration)

@@ -40,7 +40,7 @@ REPEATED = 8  # how many times outputs are drawn for a long answer
 REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of this length does not reach
 EQUAL = 100  # how many choices are made among equal candidates, and among one good and many bad ones
 TELLING = 10_000  # the factor of the sensitivity at which the sizes of independent noise hardly ever agree
-NARROW = 0.1  # noise whose median is below this share of its scale is too narrow for sizes to tell it apart
+NARROW = 0.1  # noise whose median size is below this share of its scale is too narrow for a comparison of sizes
 FEW_DIGITS = 6  # to how many decimals the sizes of noise are compared
 #: How many numbers an answer has, and how many times it is drawn for, when the ranks of pairs of numbers are compared.
 COMPARED = ((64, 128), (8, 128), (24, 128), (LONG, 32))
@@ -51,7 +51,7 @@ SHORT_DRAWN = 1024  # about how many numbers are drawn for each of them
 MEAN_SQUARE, SINGLE = 8.0, 6.5
 LARGE = 256  # a factor of what a mechanism spends, beyond which it might use other code
 AMOUNTS = (Fraction(1, LARGE), Fraction(5, 9), Fraction(9, 4), Fraction(LARGE))
-AMOUNT_LONG = 2048  # how many numbers an answer has that is drawn for at these amounts
+AMOUNT_LONG = 2048  # how many numbers the answers have that are tried at these amounts
 
 
 def calibrate_long(mechanism: Mechanism, calibration: Calibration, length: int = LONG) -> Calibration | None:
@@ -85,7 +85,7 @@ def long_answer_problems(mechanism: Mechanism, answer: NDArray[Any], calibration
     mechanism
         The mechanism. A selection is not tested if a candidate with a higher score may have a lower chance.
     answer
-        An answer whose type the long answers have.
+        Any answer. The long answers have its type.
     calibration
         The mechanism's noise scale and losses for a query.
     """
@@ -199,9 +199,9 @@ def _correlation(noise: NDArray[np.float64]) -> str | None:
     """Describe a correlation between numbers, by the ranks of their draws. None if there is none.
 
     If numbers are independent, the ranks of each are a random order of the draws, whatever their distribution. Equal
-    draws are ranked at random. The rank correlation of two numbers then has the mean 0 and the variance 1 / (draws -
-    1). Given one number's ranks, each order of the other's is equally likely, so the squares of all pairs' correlations
-    are uncorrelated. A square has a variance below 2 / (draws - 1)^2.
+    draws are ranked at random. The rank correlation of two numbers then has the mean 0 and the variance
+    1 / (draws - 1). Given one number's ranks, each order of the other's is equally likely, so the squares of all pairs'
+    correlations are uncorrelated. A square has a variance below 2 / (draws - 1)^2.
 
     Parameters
     ----------

@@ -318,7 +318,7 @@ def _on_coarse_grids(calibration: Calibration, curves: Iterable[_Curve]) -> bool
 def _whole(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale the probabilities of the cells of a coarse grid so that they add up to 1, if they nearly do.
 
-    A divergence of order a is the logarithm of a sum near 1, divided by a - 1, so small errors would grow.
+    A divergence of order a is the logarithm of a sum, divided by a - 1. So for a near 1, small errors would grow.
     """
     mass = float(np.logaddexp.reduce(logs))
     return logs - mass if abs(mass) <= COARSE else logs

@@ -88,7 +88,7 @@ def check_sampler(
     sources: Sequence[Randomness] | None = None,
     draws: int = 2_000,
 ) -> SamplerReport:
-    """Test a mechanism's draws against its log-density and its preview.
+    """Test a mechanism's draws against its log-density and its preview, the bound on errors that it states beforehand.
 
     - Assumptions: the mechanism asks for NumPy's generator only if it assumes `real-arithmetic`.
     - Scale: the likelihood ratio to a scale that is 30 % larger or smaller must exceed 1e6. By Ville's inequality it

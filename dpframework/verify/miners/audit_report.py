@@ -69,7 +69,7 @@ class Violation:
 
     @classmethod
     def on(cls, subject: Subject, what: str, one: Rows, other: Rows, transcript: Transcript | None = None) -> Violation:
-        """Describe a violation on two tables of a subject's universe."""
+        """Describe a violation on two tables that are made of the subject's kinds of rows."""
         describe = subject.universe.describe
         events = () if transcript is None else tuple(map(str, transcript.events))
         return cls(what, tuple(describe(one)), tuple(describe(other)), events, (one, other))
@@ -113,7 +113,7 @@ class AuditReport:
         How many of these replays ran the miner again.
     exhaustive
         All pairs of tables of a few kinds of rows were tried, up to this number of shared rows. -1 if even the smallest
-        tables have too many pairs.
+        tables have too many pairs, or if no pure claim was tested.
     most_rows
         How many equal rows the largest tables had that were tried.
     seconds

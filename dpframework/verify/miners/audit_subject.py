@@ -121,8 +121,8 @@ class Subject:
     def together(self) -> int:
         """The number of rows of a unit, if a run of the plan must know which rows belong to the same unit; else 1.
 
-        It must know that if the plan samples units, reads a row's position in its unit, or counts a unit once per key
-        (a value of an attribute whose values the schema does not list).
+        A run must know that in three cases: the plan samples units, reads a row's position in its unit, or counts a
+        unit once per key. A key is a value of an attribute whose values the schema does not list.
         """
         return self.unit.rows if self.unit.groups_rows and self.plan.reads_units else 1
 

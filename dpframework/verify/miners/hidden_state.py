@@ -29,9 +29,9 @@ from dpframework.verify.miners.value_comparison import cell_content
 from dpframework.verify.plugin_code import is_foreign_module
 
 ENVIRONMENT, CACHE = "the environment", "the cache of"
-MOST_VISITED = 20_000  # the most objects that are visited from one root, or for one digest
+MOST_VISITED = 20_000  # the most objects that are visited from one of the first objects, or for one digest
 ATOMS = (type(None), bool, int, float, complex, str, bytes, range, np.generic, np.dtype)
-# The attributes and slots of objects from these packages are looked at, although they are Python's or the core's.
+# The attributes and slots of objects from these packages are looked at, although the packages are Python's or the core.
 WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "threading", "_thread", "queue", "functools"})
 # Objects of these packages are not looked into, except for the cells of small data frames.
 OPAQUE = frozenset({"numba", "llvmlite", "polars", "pandas", "pyarrow", "pytest", "_pytest", "pluggy", "hypothesis"})
@@ -44,7 +44,7 @@ GIVEN_NAMES = frozenset({*dir(type), *dir(types.ModuleType), "__builtins__", "__
 GIVEN_NAMES |= frozenset({"__annotations__", "__slots__", "__warningregistry__", "__weakref__"})
 
 Contents: TypeAlias = list[tuple[str, Any]]
-"""The objects that a value holds, each with its name, which may be empty."""
+"""The objects that a value holds, each with its name. A name may be an empty text."""
 
 
 @final
@@ -298,7 +298,7 @@ def _alike(one: Contents, other: Contents) -> bool:
 
 
 def _takes_state(value: Any) -> bool:
-    """Tell whether a value is one that takes the state of its pickle: a data frame, or a text or bytes in memory."""
+    """Tell whether a value can be set to the state in a pickle of it: a data frame, or a text or bytes in memory."""
     return type(value) in (io.StringIO, io.BytesIO) or _is_frame(value)
 
 

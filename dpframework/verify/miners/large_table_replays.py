@@ -21,7 +21,7 @@ LONGEST = 0.1  # the processor seconds of a run after which no larger table is s
 
 
 def examine_every_kind(behaviour: Behaviour, transcript: Transcript, most: int) -> None:
-    """Replay a transcript on a large table in which each kind of row occurs equally often.
+    """Replay a transcript, the record of a run, on a large table in which each kind of row occurs equally often.
 
     This is left out where no chain of neighbours leads from the small recorded table to a larger one.
 
@@ -30,7 +30,7 @@ def examine_every_kind(behaviour: Behaviour, transcript: Transcript, most: int) 
     behaviour
         The replays of a miner's runs. A violation is added to it.
     transcript
-        The record of a run on a small table.
+        The transcript of a run on a small table.
     most
         The number of rows of the table.
     """

@@ -43,7 +43,7 @@ class LossSearch:
     Parameters
     ----------
     subject
-        The subject of the audit.
+        The miner on a schema under a relation, with its plan.
     claim
         The pure epsilon that the subject's plan claims.
     allowed

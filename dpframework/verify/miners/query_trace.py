@@ -1,4 +1,7 @@
-"""The queries that runs of a miner ask, with their inputs and their answers on neighbouring tables."""
+"""The queries that runs of a miner ask, with their inputs and their answers on neighbouring tables.
+
+The facts of a query are what it declares, such as its sensitivities.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,8 @@ from dpframework.verify.queries.row_climb import answer_among, climb_rows
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_table_handles import RowsHandle
 
-MOST_ALIKE = 24  # the most queries of a plugin with equal facts that are traced
-MOST_INPUTS = 4  # with how many inputs one query of a plugin is traced
+MOST_ALIKE = 24  # the most queries of a plugin with equal facts that are yielded
+MOST_INPUTS = 4  # with how many inputs one query of a plugin is yielded
 MOST_CLIMBED = 4  # for this many queries of a miner, a search looks for the rows that change the answer most
 
 
@@ -60,7 +63,7 @@ def trace_queries(subject: Subject) -> Iterator[QueryCall]:
     """Yield the queries that some runs ask.
 
     Of queries with equal facts and a mechanism of the same name, only the first is yielded. If they are a plugin's
-    queries, up to `MOST_ALIKE` of them are yielded, without those that hold the same as an earlier one. A query's own
+    queries, up to `MOST_ALIKE` of them are yielded, without those whose contents equal an earlier one's. A query's own
     comparison does not count, since it may leave out what decides about the answer. A plugin's query that gets inputs
     is yielded with up to `MOST_INPUTS` of them: the first inputs, and the last ones of some runs.
 
@@ -116,7 +119,7 @@ def _seldom_asked(subject: Subject, seen: dict[Any, list[QueryCall]], asked: set
         call = QueryCall(step.query, step.mechanism, {}, (), step.name, subject.plan.in_parts(step))
         try:
             evaluate(subject, call, fit_rows(subject, bytes(3)))
-        except Exception:  # it needs inputs or derived attributes
+        except Exception:  # the query needs inputs or derived attributes
             left.append(step)
         else:
             yield call

@@ -32,7 +32,7 @@ def run_problems(subject: Subject, seed: int, patience: Patience) -> list[str]:
     Parameters
     ----------
     subject
-        The subject, on a related schema or with a related parameter.
+        The miner, schema and relation. The schema or a parameter of the miner differs from the example's.
     seed
         The seed of the tables and draws.
     patience

@@ -1,9 +1,10 @@
 """The check that a run does the same on every table if its releases are the same. Every notion of loss needs this.
 
-A recorded run is replayed, miner included, on its own table, on the same rows in another order, on neighbours, and on
-tables that have nothing in common with it. Steps, public inputs, candidates, the result and all printed text must
-follow from the releases alone. Any difference tells about the rows without having passed a mechanism. Nor may a release
-fail or warn on any of these tables, since a failure depends on the rows and no density accounts for it.
+A run is recorded, and its record is called a transcript. The run is replayed, miner included, on its own table, on the
+same rows in another order, on neighbours, and on tables that have nothing in common with it. Steps, public inputs,
+candidates, the result and all printed text must follow from the releases alone. Any difference tells something about
+the rows, and no mechanism hides it. Nor may a release fail or warn on any of these tables, since a failure depends on
+the rows and no density accounts for it.
 """
 
 from __future__ import annotations
@@ -57,14 +58,14 @@ class Behaviour:
     Parameters
     ----------
     subject
-        The subject of the audit.
+        The miner on a schema under a relation, with its plan.
     rng
         The random generator that draws the tables.
     patience
         When this is over, no further tables are tried. Each transcript is still replayed on its own table, and on this
         table's rows in another order.
     memory
-        Whether what the code holds is looked at before the first run, as `examine_memory` needs.
+        Whether a snapshot of what the code holds is taken before the first run. `examine_memory` needs one.
 
     Attributes
     ----------
@@ -211,8 +212,8 @@ class Behaviour:
         """Replay a transcript on very many equal rows.
 
         For each of a few kinds of rows, check that the releases can be made. For one of these kinds, also check that
-        the run does the same. The second check is left out under replace-one, and if the number of rows is public,
-        since no chain of neighbours then leads from the small recorded table to a larger one.
+        the run does the same. The second check is left out under replace-one, and if the number of rows is public. No
+        chain of neighbours then leads from the small recorded table to a larger one.
         """
         first = int(self.rng.integers(self.subject.universe.kinds))
         for kind in dict.fromkeys((first, *telling_kinds(self.subject.universe))):
@@ -235,7 +236,7 @@ class Behaviour:
                 self.add("refused", f"on this table, {there.divergence}", row * most, row * most, transcript)
 
     def examine_briefly(self, table: Rows, transcript: Transcript) -> None:
-        """Replay a transcript on an unlike table, and on the tables between if something differs."""
+        """Replay a transcript on one very different table, and on the tables between if something differs."""
         far = self._unlike(table, 2)
         there = self._replay(transcript, far)
         if there.divergence is not None and kind_of(there) not in self.violations:

@@ -96,7 +96,7 @@ def steer(
     Parameters
     ----------
     subject
-        The subject of the audit.
+        The miner on a schema under a relation, with its plan.
     tables
         The tables, which the runs use in turn. The first two runs return what is drawn. They only show which code
         ordinary runs reach.
@@ -133,7 +133,7 @@ def aim_at_constants(
 ) -> Iterator[tuple[Rows, Transcript]]:
     """Yield runs, each with its table, in which all releases are aimed at one number that the code suggests.
 
-    The number is a constant of the code, or the middle between two of them that lie side by side.
+    The number is a constant of the code, or the middle between one constant and the next larger one.
 
     Code may do something else for such numbers without any branch, for example by interpolation. Such runs reach
     nothing new, and `steer` does not keep them.

@@ -39,7 +39,7 @@ from dpframework.verify.queries.sensitivity_search import STILL, search_sensitiv
 
 ALIKE = 3  # how many queries of one name, with the same sensitivities, are searched in full
 SAMPLED = 2  # among mechanisms that differ only in how much they spend, the draws of so many are tested
-DRAWN = 6_000  # about how many outputs a mechanism's tests draw or weigh, if it takes answers of a type of its own
+DRAWN = 6_000  # about how many outputs the tests draw from a mechanism that takes answers of a type of its own
 UNITS = (UNIT, 2 * UNIT + 1)  # numbers of rows in a unit: a claim that holds for few rows may fail for more
 #: For plugins also even numbers, since a claim may hold for odd numbers only. The last is more than authors think of.
 MORE_UNITS = (UNIT - 1, 20, 1_000)
@@ -215,7 +215,7 @@ class StepChecks:
     def _search(self, subject: Subject, asked: QueryCall, patience: Patience) -> SensitivityReport | None:
         """Search a query's sensitivity, or return the earlier report of an equal query on the same schema.
 
-        None if earlier searches for such queries were all on other schemas.
+        None if all earlier searches for queries with the same name and sensitivities were on other schemas.
         """
         facts, schema = asked.query.facts(), subject.schema.fingerprint
         rows = subject.by.rows if asked.query.for_rows(subject.by.rows) else 1

@@ -1,8 +1,8 @@
 """A subject on other schemas and with other parameters than its example's, with one change or two at a time.
 
-A subject is a miner on a schema under a relation. A mistake may need two changes to show. For example, the bound of a
-sum may be right if a flag says that values are scaled, and right for values above 0, but wrong for values that are not
-scaled and lie below 0.
+A subject is a miner on a schema under a relation. A mistake may need two changes to show. For example, a flag may say
+that values are scaled. The bound of a sum may be right for all scaled values, and for all values above 0. It may still
+be wrong for values that are not scaled and lie below 0.
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ def record(subject: Subject, rows: Rows, seed: int, *, flattening: int = 1) -> T
     Parameters
     ----------
     subject
-        The subject of the audit.
+        The miner on a schema under a relation, with its plan.
     rows
         The table.
     seed

@@ -3,7 +3,7 @@
 A transcript is the record of what a run made public.
 
 `replay` runs the miner again and compares the runs. It also tests whether each release can be made on that table at
-all: a release that is refused on some tables tells them apart, and no density accounts for that. `Weigher` evaluates
+all. A release that is refused on some tables tells them apart, and no density accounts for that. `Weigher` evaluates
 the same releases without the miner. This is many times faster, which the search for the worst case needs.
 """
 
@@ -131,7 +131,7 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows, engine: SmallTa
     Parameters
     ----------
     subject
-        The subject of the audit.
+        The miner on a schema under a relation, with its plan.
     transcript
         The transcript.
     rows
@@ -189,7 +189,7 @@ class Weigher:
     Parameters
     ----------
     subject
-        The subject of the audit.
+        The miner on a schema under a relation, with its plan.
     transcript
         The transcript with the outputs.
     """

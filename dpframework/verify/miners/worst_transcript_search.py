@@ -2,8 +2,8 @@
 
 A pure claim must hold for every possible output, however rare. The records of other runs, called transcripts, hold
 likely outputs only, since these are drawn. So here an adversary runs the miner on one table, knows a second table, and
-chooses each output. The adversary compares positions of candidates, numbers beyond both answers, or drawn outputs, and
-takes an output that is much likelier on the first table than on the second. Among outputs that lose nearly as much, the
+chooses each output. The adversary compares positions of candidates, numbers beyond both answers, or drawn outputs. The
+output that is taken is much likelier on the first table than on the second. Among outputs that lose nearly as much, the
 adversary chooses at random, since some of them lead further into the plan.
 """
 
@@ -118,7 +118,7 @@ def worst_transcript(
     Parameters
     ----------
     subject
-        The subject of the audit.
+        The miner on a schema under a relation, with its plan.
     one, other
         The table of the run, and the other table.
     rng

@@ -2,9 +2,9 @@
 
 A claim must hold for every schema that a miner plans, and for all its parameters. A declared sensitivity may depend on
 a schema's labels or bounds, and be wrong for a schema unlike the examples: with missing cells, with more labels, with
-numbers below 0 or only above it, with bins of different widths, or with a larger bound on the number of rows. It may
-also be right for a parameter k = 1 and wrong for k = 2, or right for one attribute and wrong for another, or wrong if
-the same attribute is given twice.
+numbers below 0 or only above it, with bins of different widths, or with a larger bound on the number of rows. Or it may
+be right for a parameter k = 1 and wrong for k = 2. Or it may be right for one attribute and wrong for another, or wrong
+if the same attribute is given twice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MORE = "one more é"  # the label of the value that is added to an attribute; it
 # and 0.44.
 SHARES = (Fraction(5, 9), Fraction(9, 4))
 VALUES = 300  # a number of values for which codes need more than 8 bits
-ROWS = 1_000  # the factor by which a public number of rows is enlarged
+ROWS = 1_000  # the factor by which a public bound on the number of rows is enlarged
 FAR = 123_456_789  # how many widths of their range numbers are moved above 0, where rounding changes their squares much
 MOST_LONGER = 2  # how many attributes are given `VALUES` values, one at a time
 MOST_NAMES = 3  # how many other attributes are tried in place of one that a parameter names

@@ -38,9 +38,10 @@ def telling_numbers(
     """Return a few numbers of each numeric attribute at which a row changes an answer most, or the query fails.
 
     The first numbers that are tried lie at equal distances and in the middles of bins. Later ones lie between the best
-    number and those beside it. So a peak is found that is neither at a cut nor at a number of the code. If a query
-    reads an attribute's raw values, edges of bins are tried, too, which numbers of its code may define, and so are all
-    whole numbers within the bounds if they are fewer than about `WHOLE`.
+    number and those beside it. So a peak is found that is neither at a cut nor at a number of the code.
+
+    If a query reads an attribute's raw values, two more kinds of numbers are tried. These are edges of bins that
+    numbers of its code may define, and all whole numbers within the bounds if these are at most `WHOLE`.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from dpframework.verify.tables.neighbours import Rows, Universe
 
 
 def units_of(rows: Any, together: int) -> list[Any]:
-    """Return the rows of each unit of a small table, where each unit has `together` rows, counted from the table's end.
+    """Return the rows of each unit of a small table. Each `together` rows, counted from the table's end, are a unit.
 
     The first unit may have fewer rows. Two neighbours differ in the rows at their ends. So these rows are one unit, and
     all other units are the same on both tables.
@@ -102,7 +102,7 @@ def _units_and_places(sizes: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[
 
 @functools.lru_cache(maxsize=16)
 def _of_equal_units(rows: int, together: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the units and places of so many rows in units of `together` rows. Many tables have as many rows."""
+    """Return the units and places of `rows` rows in units of `together` rows. They are cached by these numbers."""
     return _units_and_places([len(unit) for unit in units_of(range(rows), together)])
 
 
