@@ -3,7 +3,7 @@
     class TestNoisyMode(MinerConformance):
         miner = NoisyMode
 
-pytest collects the inherited tests. For a miner, it runs most of them for each example and each relation under which
+pytest collects the inherited tests. For a miner, it runs most tests once for each example and each relation under which
 the example claims something.
 """
 

@@ -74,7 +74,7 @@ def watch_files() -> Iterator[set[str]]:
 def watch_data_files(packages: Iterable[str]) -> Iterator[set[str]]:
     """Yield a set that collects the names of opened files which may hold data.
 
-    These files do not count: those of the given packages, installed ones, and hidden ones or those in hidden folders,
+    These files are left out: files of the given packages, installed files, hidden files, and files in hidden folders,
     which hold caches and settings.
     """
     _hook_once()

@@ -28,7 +28,7 @@ from dpframework.verify.verification_report import ExampleAudit, Verification
 
 STEPS = 0.35  # the share of the time for checks of steps; the rest is for audits
 # The checks of one example's steps may take this share of the time that is left for steps, since later examples have
-# fewer new steps. Those of the last example may take all that is left.
+# fewer new steps. For the last example, the checks may take all that is left.
 STEPS_AT_ONCE = 0.3
 AUDIT = 0.8  # the share of an example's time for its audit; the rest is for telling two tables apart
 BOUNDED = 2  # how many attributes a made-up table of people has besides its ids

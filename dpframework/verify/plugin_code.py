@@ -81,7 +81,7 @@ def words_compared_with(kind: type[Any], name: str, given: str) -> list[str]:
     Parameters
     ----------
     kind
-        The class. Its own code is read, and that of the plugin's functions and classes which it uses.
+        The class. Its own code is read, and the code of the plugin's functions and classes that it uses.
     name
         The name of the field.
     given

@@ -34,7 +34,7 @@ from dpframework.verify.problem_report_base import ProblemReport
 #: An accountant is tried for studies with these deltas. Deltas that the accountant does not admit are left out.
 DELTAS = (Fraction(0), Fraction(1, 10**6), Fraction(1, 10))
 TINY = Fraction(1, 10**10)  # single releases are tried at this delta, too, since formulas may fail at small deltas
-#: The check with deleted plans ends after so many of them, or after so many plans with the id of a deleted node.
+#: The check with deleted plans ends after `DELETED` plans, or after `REUSED` plans that have the id of a deleted node.
 DELETED, REUSED = 60, 3
 ROUNDING = 1e-6  # how far a loss may exceed a total, both relative and absolute, since losses are rounded
 ORDERS = (1.5, 8.0)  # the orders of the Renyi divergences with which rho is compared

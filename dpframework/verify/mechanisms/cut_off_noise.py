@@ -35,8 +35,8 @@ FAR_OUT, STEPS_OUT = 60, 2**33
 LESS_LIKELY = 0.5
 ROUNDED = 1e-9  # the relative error that logarithms of probabilities may have
 CUT = 0.25  # noise counts as cut off if more than this share of draws lie at the same largest distance
-LEAST = 4  # with extreme uniform integers, a cut counts only if it is so many scales and lattice steps from the answer
-MOST_REQUESTS = 20_000  # a sampler is stopped after so many requests, since with bits that are all alike it may not end
+LEAST = 4  # with extreme uniform integers, a cut counts only if it is 4 scales and 4 lattice steps from the answer
+MOST_REQUESTS = 20_000  # the most requests of a sampler for extreme bits, with which it might otherwise never end
 
 
 class WideRandomness(SeededRandomness):  # type: ignore[misc]  # final, except for this test
@@ -174,7 +174,7 @@ class _Ends:
 def _end(outputs: list[Any], answer: NDArray[Any], least: float) -> _Ends | None:
     """Return where outputs end, by their first numbers.
 
-    None if the farthest lie less than `least` from the answer, or if few lie so far.
+    None if the farthest outputs lie less than `least` from the answer, or if only a few lie so far away.
     """
     numbers = np.array([output_numbers(output)[0] for output in outputs])
     farthest, distance = _are_farthest(np.abs(numbers - float(answer.ravel()[0])))

@@ -129,8 +129,8 @@ class _LossComparison:
             if calibration is not None:
                 self.compare(asked, calibration, relation)
             of_unit = unit_answers(asked, UNIT)
-            # A mechanism's claim for a unit follows from its claim for rows, unless it has an event of its own for
-            # units, or calibrates by code of its own.
+            # A mechanism's claim for a unit follows from its claim for rows, unless the mechanism has an event of its
+            # own for units, or calibrates by code of its own.
             kind = type(self.mechanism)
             calibrates = kind.calibrate is not Mechanism.calibrate
             own = calibrates or kind.unit_event is not Mechanism.unit_event
@@ -178,7 +178,7 @@ class _LossComparison:
                 self.wrong.append(f"{facts.text}, {relation}: {error}")
 
     def _refute_elsewhere(self, facts: QueryFacts, relation: Relation) -> Iterator[LossClaim]:
-        """Yield the first claim that does not hold on such answers (see `compare_others`).
+        """Yield the first claim that does not hold on other answers (see `compare_others`).
 
         Claims that hold are left out, since too few outputs are tried to say how near the losses come to them.
         """
@@ -295,7 +295,7 @@ class _LossComparison:
             yield max(compared, key=lambda one: one.found / one.claimed)
 
     def _beyond_edges(self, asked: Answers, calibration: Calibration, relation: Relation) -> float:
-        """Return infinity if the last possible output of one answer is impossible for the other, else 0.
+        """Return infinity if the last possible output of one answer is impossible for its neighbour, else 0.
 
         This is so if noise is cut off around the answer.
         """

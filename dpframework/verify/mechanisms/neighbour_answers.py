@@ -32,7 +32,7 @@ GAPS = (0, 1, 4)  # how far scores lie below the best one, in scales of the nois
 WIDTH = {1: 25, 2: 12}
 MOST_POINTS = {1: 4_000, 2: 120}  # how many points an axis has at most, roughly, by the number of coordinates
 MOST_DRAWN = 400  # how many outputs are drawn, at most, if they cannot be listed
-CELLS = 16  # when a density is summed over cells, at least so many of them make up a scale of the noise
+CELLS = 16  # when a density is summed over cells, a scale of the noise is at least this many cells long
 FLATTENING = 3  # the factor by which the noise is widened when outputs are drawn
 BREAKS = np.array([0.0, 0.5, 2.0, 2.25, 4.0])  # the ends of the pieces of made-up scores on an interval
 

@@ -86,8 +86,8 @@ def weigh_other_answers(
 ) -> Iterator[Weighed]:
     """Yield the probabilities of outputs given pairs of unusual answers, for each length and amount.
 
-    Nothing is yielded for answers that the mechanism does not serve, such as those of another length, and after `go_on`
-    has returned False. Keys that nobody lists, several histograms and scores on an interval are not tried.
+    Nothing is yielded for answers that the mechanism does not serve, such as answers of another length. The search ends
+    once `go_on` returns False. Keys that nobody lists, several histograms and scores on an interval are not tried.
 
     Raises
     ------

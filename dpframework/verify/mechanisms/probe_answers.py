@@ -154,7 +154,7 @@ def _moved(probe: Probe, scale: float, number: int) -> Any:
 
 
 def with_negative(probe: Probe) -> Probe:
-    """Return a probe whose answer lies far below 0. Counts by key, of which none is below 0, stay as they are."""
+    """Return a probe whose answer lies far below 0. Counts by key stay as they are, since they are never below 0."""
     if probe.facts.unlisted:
         return probe
     return attrs.evolve(probe, answer=lambda scale: _moved(probe, scale, -BELOW))

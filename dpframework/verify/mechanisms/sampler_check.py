@@ -112,9 +112,10 @@ def check_sampler(
     mechanism
         The mechanism.
     given
-        The probes to draw for; by default those of the usual ones that the mechanism serves.
+        The probes to draw for. By default, the usual probes that the mechanism serves.
     beside
-        Further probes, such as a plan's own answers. Few draws are made for these, and none if they are not served.
+        Further probes, such as a plan's own answers. Few draws are made for these. Those that the mechanism does not
+        serve are left out.
     settings
         Whether to draw in unusual settings, too, if `given` is left out: such as for another sensitivity, relation and
         unit, for the counts of very many rows, and for a table of numbers.

@@ -82,7 +82,7 @@ class DrawnOutputs:
     def problems(self, *, to_tell: bool, promised: bool = True) -> Iterator[str]:
         """Yield the problems with the draws.
 
-        With `to_tell`, draw more until the draws tell the claimed scale from those of `OFF`, or until there are
+        With `to_tell`, draw more until the draws tell the claimed scale from the scales of `OFF`, or until there are
         `MOST_DRAWS` or more. Without `promised`, errors may be larger than the preview says, as for an answer that no
         table gives.
         """
@@ -197,8 +197,8 @@ class DrawnOutputs:
         # If an output has more or fewer numbers than the answer, some numbers may be computed from the others.
         if self._numeric and numbers.shape[1] == np.size(self.answer):
             histograms, same_rows = self.calibration.facts.histograms, self.calibration.same_rows
-            # The noise of histograms may be such that their sums agree, and then depends on other coordinates. So only
-            # two coordinates are compared, and none if neighbours have the same number of rows.
+            # The noise of several histograms may be drawn so that their sums agree. It then depends on other
+            # coordinates. So only two coordinates are compared, and none if neighbours have the same number of rows.
             most = COMPARED if not histograms else 1 if same_rows else 2
             others = numbers.T[1:most]
             pairs += [("between coordinates", numbers[:, 0], other) for other in others]

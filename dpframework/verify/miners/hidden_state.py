@@ -268,7 +268,7 @@ def _modules_of(kinds: Iterable[type[Any]], packages: set[str]) -> list[types.Mo
 
 
 def _modules_behind(held: Any) -> Iterable[str]:
-    """Return names that include those of the modules that a module's global comes from or imports."""
+    """Return the names of the modules that a module's global comes from or imports, among other names."""
     if isinstance(held, types.ModuleType):
         return (held.__name__,)
     names = {getattr(type(held), "__module__", None), getattr(held, "__module__", None)}

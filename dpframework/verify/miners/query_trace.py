@@ -62,10 +62,10 @@ class QueryCall:
 def trace_queries(subject: Subject) -> Iterator[QueryCall]:
     """Yield the queries that some runs ask.
 
-    Of queries with equal facts and a mechanism of the same name, only the first is yielded. If they are a plugin's
-    queries, up to `MOST_ALIKE` of them are yielded, without those whose contents equal an earlier one's. A query's own
-    comparison does not count, since it may leave out what decides about the answer. A plugin's query that gets inputs
-    is yielded with up to `MOST_INPUTS` of them: the first inputs, and the last ones of some runs.
+    Of queries with equal facts and a mechanism of the same name, only the first is yielded. For a plugin's queries, up
+    to `MOST_ALIKE` are yielded if their contents differ. A query's own comparison does not count, since it may leave
+    out what decides about the answer. A plugin's query that gets inputs is yielded with up to `MOST_INPUTS` different
+    inputs: the first inputs, and the last inputs of some runs.
 
     Steps of a plugin's miner that none of these runs releases come last, since a branch may be taken too seldom.
     """
@@ -151,7 +151,7 @@ def takes_any_answers(mechanism: Mechanism) -> bool:
 def call_answers(subject: Subject, asked: QueryCall, tables: Sequence[tuple[Rows, Rows]]) -> Answers:
     """Return a query's facts with pairs of answers, on which its mechanism's claims can be compared with losses.
 
-    The answers are made up if the mechanism accepts numbers or scores. Otherwise they are those on the given tables.
+    The answers are made up if the mechanism accepts numbers or scores. Otherwise they are answers on the given tables.
     """
     facts = asked.query.facts()
     if takes_any_answers(asked.mechanism):

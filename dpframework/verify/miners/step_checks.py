@@ -38,12 +38,12 @@ from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.queries.sensitivity_search import STILL, search_sensitivity, search_smallest_tables
 
 ALIKE = 3  # how many queries of one name, with the same sensitivities, are searched in full
-SAMPLED = 2  # among mechanisms that differ only in how much they spend, the draws of so many are tested
+SAMPLED = 2  # of mechanisms that differ only in how much they spend, the draws of this many are tested
 DRAWN = 6_000  # about how many outputs the tests draw from a mechanism that takes answers of a type of its own
 UNITS = (UNIT, 2 * UNIT + 1)  # numbers of rows in a unit: a claim that holds for few rows may fail for more
 #: For plugins also even numbers, since a claim may hold for odd numbers only. The last is more than authors think of.
 MORE_UNITS = (UNIT - 1, 20, 1_000)
-#: Of mechanisms that differ only in how much they spend, claims are compared for so many queries under each relation.
+#: Of mechanisms that differ only in how much they spend, claims are compared for this many queries under each relation.
 COMPARED = 2
 
 
@@ -54,7 +54,7 @@ class StepChecks:
     Parameters
     ----------
     replays
-        The number of replays of an audit. Each query is searched on an eighth as many pairs of tables, at least on 60.
+        The number of replays of an audit. Each query is searched on an eighth of this number of pairs, at least on 60.
     seed
         The seed of the searches.
     left_out
@@ -368,7 +368,7 @@ class StepChecks:
 def _without_amounts(mechanism: Mechanism) -> dict[str, Any]:
     """Return the fields of a mechanism that do not say how much it spends.
 
-    Two mechanisms of one name whose other fields differ may draw by different code, so that each of them is tested.
+    Two mechanisms of one name whose other fields differ may draw by different code, so each is tested.
     """
     fields = attrs.fields(type(mechanism)) if attrs.has(type(mechanism)) else ()
     return {field.name: getattr(mechanism, field.name) for field in fields if field.init and field.name not in SPENT}

@@ -40,7 +40,7 @@ from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_table_handles import RowsHandle
 
 NEARLY = 0.98  # an output that loses at least this share of a release's largest loss counts as equally bad
-MOST_POSITIONS = 12  # the most positions of a selection that are tried: half those that lose most, half at random
+MOST_POSITIONS = 12  # the most positions of a selection that are tried: one half loses most, one half is drawn
 DRAWN = 16  # how many outputs are drawn if they are not numbers
 CROSSED = 32  # how many outputs are made from two others
 FLATTENINGS = (1, 3, 10, 100)  # how many times wider than claimed the noise is, for outputs that are drawn

@@ -174,5 +174,5 @@ def pairs_of_every_kind(
         rows = every * size
         if len(rows) <= most:
             yield Pair(rows, *change)
-            if len(change[1]) == 1:  # then one table has each kind equally often, and the other has one row less
+            if len(change[1]) == 1:  # then one table has each kind equally often, and its neighbour has one row less
                 yield Pair(rows.replace(change[1], b"", 1), *change)

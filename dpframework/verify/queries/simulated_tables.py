@@ -40,7 +40,7 @@ def counts_only(query: Query) -> bool:
 
 @final
 class Copies(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
-    """An engine that counts the first row of a table as many equal rows."""
+    """An engine that counts the first row of a table as if there were `copies` of it."""
 
     def __init__(self, universe: Universe, copies: int) -> None:
         super().__init__(universe)

@@ -84,8 +84,8 @@ class _Scan:
     def peaks(self) -> list[float]:
         """Return the number at which a row changes the answer most, found in several scans; none if only bins matter.
 
-        The first scan is that of numbers at equal distances and of the middles of bins. Each later scan is between the
-        numbers beside the best one.
+        The first scan tries numbers at equal distances and the middles of bins. Each later scan tries numbers between
+        the two beside the best number.
         """
         numeric, best = self._numeric, list[float]()
         middles = [(one + other) / 2 for one, other in itertools.pairwise(numeric.edges)][:POINTS]

@@ -7,7 +7,7 @@ Subclass it in a test module, and return an engine::
         def build_engine(cls):
             return Mine()
 
-Every result is compared with that of one block of rows in memory, and every failure is a sentence that says how the
+Every result is compared with the result from one block of rows in memory. Every failure is a sentence that says how the
 engine differs.
 """
 
@@ -338,7 +338,7 @@ class EngineConformance(LeakConformance):
     def test_a_table_is_read_anew_each_time(self, tmp_path: Path) -> None:
         """If the same files hold other rows now, these are counted, so a row that was removed is in no later run."""
         kept = "rows are kept from an earlier table of the same place"
-        # The last table has as many rows as the one before it, and others in them.
+        # The last two tables have the same number of rows, and different rows.
         for what, sizes in (("a table", (40, 3)), (kept, (25, 7)), (kept, (7, 25))):
             rows, expected = self._open_both(write(tmp_path / "same", sizes))
             problem = difference(all_counts(self.engine, rows), all_counts(InMemory(), expected))

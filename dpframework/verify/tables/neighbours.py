@@ -331,7 +331,7 @@ class Sizes:
             If the schema's public number of rows needs more than `most` shared rows.
         """
         if schema.rows is not None:
-            # Under replace-one both tables have this number. Under add-or-remove-one one of them has more.
+            # Under replace-one, both tables have this number of rows. Under add-or-remove-one, one table has more.
             shared = max(schema.rows - (rows if relation is Relation.REPLACE_ONE else 0), 0)
             if shared > most:
                 raise InputError(
