@@ -355,7 +355,7 @@ PLANTED: dict[type[dpf.Accountant[Any]], str] = {
     RowsOfASample: (
         "a count of a sample of people .*: releases from a sample are charged less than a unit of several rows loses"
     ),
-    NoRelation: f"a histogram {REPLACE} .*; under add-or-remove-one it holds: the relation is ignored",
+    NoRelation: f"a histogram {REPLACE} .*; under add-or-remove-one the total holds: the relation is ignored",
     HidesReplacements: "its output may show that the replaced row is in the sample",
     FreeWithoutClaim: "a step of it has no claim: a step without a claim is charged as if it had one",
     FreeBlocks: f"a block, spent on one histogram {ADD} totals epsilon 0.0, and loses 1: a block is charged less",

@@ -96,7 +96,7 @@ def test_a_total_at_a_delta_is_wrong_where_that_delta_is_exceeded(monkeypatch: p
 
     assert at(1 - 5e-7) == at(1.1) == ""
     assert at(1 - 2e-6) == at(1 - 2e-6, 1e-13) != ""
-    assert at(0.5) == f"totals epsilon 0.25 at delta {found / 2:g}, and delta is {found:.3g} there"
+    assert at(0.5) == f"totals epsilon 0.25 at delta {found / 2:g}, and its delta at this epsilon is {found:.3g}"
     monkeypatch.setattr(accountants, "RAREST", 0.01)
     assert at(1, 0.009) == ""
     assert at(1, 0.011) != ""
@@ -198,7 +198,7 @@ FIRST = ("release", "sequential", "repeat", "either", "unit", "unit in parts")
 def test_what_holds_without_the_relation_is_said_to_ignore_it(rule: str) -> None:
     check = checked()
     check.faults[rule, REPLACE] = "wrong"
-    end = "; under add-or-remove-one it holds: the relation is ignored" if rule in FIRST else ""
+    end = "; under add-or-remove-one the total holds: the relation is ignored" if rule in FIRST else ""
     assert check.sentences() == [f"wrong{end}"]
     check.faults[rule, ADD] = "wrong, too"
     assert sorted(check.sentences()) == ["wrong", "wrong, too"]

@@ -188,7 +188,7 @@ class _AccountantCheck:
             return "" if lost <= epsilon * (1 + ROUNDING) + ROUNDING else f"totals epsilon {text}, and loses {lost:.6g}"
         found = delta_at(plan, epsilon, pairs)
         if found > allowed * (1 + ROUNDING) + RAREST:
-            return f"totals epsilon {text} at delta {allowed:g}, and delta is {found:.3g} there"
+            return f"totals epsilon {text} at delta {allowed:g}, and its delta at this epsilon is {found:.3g}"
         if total.rho is not None and not plan.has_exact_delta:
             for order in ORDERS:
                 rho = renyi(plan, order, pairs) / order
@@ -232,7 +232,7 @@ class _AccountantCheck:
             apart = relation is Relation.REPLACE_ONE and (rule, Relation.ADD_OR_REMOVE_ONE) not in self.faults
             ignored = apart and rule in ("release", "sequential", "repeat", "either", "unit", "unit in parts")
             yield self.faults[rule, relation] + (
-                "; under add-or-remove-one it holds: the relation is ignored" if ignored else ""
+                "; under add-or-remove-one the total holds: the relation is ignored" if ignored else ""
             )
 
     def _deleted(self, relation: Relation, delta: Fraction) -> None:

@@ -113,7 +113,7 @@ class DrawnOutputs:
         except MechanismFailedError as error:
             raise MechanismFailedError(
                 f"{error}, at {float(factor):.3g} times the scale that it draws with; the tests compare its draws with "
-                "other scales, so let it depend on calibration.scale, whatever that is"
+                "other scales, so let the log-density depend on calibration.scale, whatever its value"
             ) from error
 
     def evidence(self, factor: Fraction) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 from dpframework.facts.errors import InputError
 
 FALSE_ALARM = 1e-6  # the largest probability with which the bound on epsilon is wrong
-MOST_CUTS = 40  # for one number or text in the output, the most thresholds, and the most values, tried as events
+MOST_CUTS = 40  # how many thresholds, and how many values, are tried as events for one number or text of the output
 
 
 @final
@@ -124,7 +124,7 @@ def _bound(often: int, seldom: int, runs: int, delta: float, false_alarm: float)
 @final
 @attrs.frozen
 class _Event:
-    """The event that a feature of the output equals a value, or is at most a number."""
+    """The event that a feature, a named number or text of the output, equals a value or is at most a number."""
 
     name: str
     value: Any

@@ -156,8 +156,8 @@ def differences(asked: Sequence[LocalAnswer], other: OtherProcess | None = None)
         known = asked[k].candidates
         if known is not None and candidates is not None and pickle.loads(known) != pickle.loads(candidates):
             found[k] = (
-                "lists other candidates in a new process, or in another order, such as that of a set: when a run is "
-                "resumed, a number that it has drawn would name another candidate"
+                "lists other candidates in a new process, or lists them in another order, as a set may do: when a run "
+                "is resumed, a number that was drawn before would name another candidate"
             )
         elif answer is not None and not _same(asked[k].answer, answer):
             found[k] = (
