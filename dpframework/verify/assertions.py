@@ -1,4 +1,4 @@
-"""The kit's checks as assertions, for a plugin author's own tests."""
+"""The verification kit's checks as assertions, for a plugin author's own tests."""
 
 from __future__ import annotations
 

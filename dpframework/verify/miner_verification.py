@@ -1,4 +1,4 @@
-"""All checks of the kit on one miner: of its examples, and of its plans' queries and mechanisms."""
+"""All checks of the verification kit on one miner: of its examples, and of its plans' queries and mechanisms."""
 
 from __future__ import annotations
 

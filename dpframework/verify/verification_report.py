@@ -1,4 +1,4 @@
-"""The findings of the kit on a miner, a mechanism or an accountant, with a verdict in one sentence."""
+"""The findings of the verification kit on a miner, a mechanism or an accountant, with a verdict in one sentence."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found wrong, and at least one example, if there are any, claims something."""
+        """Whether nothing was found wrong. If there are examples, at least one of them must claim something."""
         return next(self.problems(), None) is None
 
     @property
@@ -127,8 +127,8 @@ class Verification:
 
         Tightness is the share of a claim that a search reached.
 
-        If no audit has such a claim, this is the smallest tightness of the comparisons of losses with claims. NaN if
-        there are none of these either.
+        If no audit has a claim above 0, this is the smallest tightness of the comparisons of losses with claims. NaN if
+        there are no comparisons.
         """
         audits = [one.report.tightness for one in self.audits if one.report is not None and one.report.claim]
         return min(audits or [compared.tightness for compared in self.losses], default=math.nan)

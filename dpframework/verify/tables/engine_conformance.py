@@ -131,7 +131,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_large_blocks_lose_no_row_and_counts_have_no_end(self, tmp_path: Path) -> None:
-        """Counts agree for large files, in which one value has more than 2^16 rows and thousands of cells have some."""
+        """Counts agree for large files, in which one value has over 2^16 rows and thousands of cells have a row."""
         rows, expected = self._open_both(write(tmp_path, LARGE, common=COMMON))
         self._require_same(histograms(self.engine, rows)[1], histograms(InMemory(), expected)[1], "large blocks")
         found, cells = ALL.evaluate(self.engine, rows).tolist(), ALL.evaluate(InMemory(), expected).tolist()
@@ -176,9 +176,9 @@ class EngineConformance(LeakConformance):
     def _compare_samples(
         self, rows: Rows, expected: Rows, masks: Callable[[int], NDArray[np.bool_]], what: str
     ) -> Rows:
-        """Sample rows by `masks`, a function of their number, and compare with the same sample in memory.
+        """Sample rows, and compare the sample with the same sample in memory. Return the handle of the engine's sample.
 
-        Return the handle of the engine's sample.
+        `masks` is a function of a number of rows. It returns whether each of these rows is drawn, shape (rows,).
         """
         before, there, samples = JOINT.evaluate(self.engine, rows).tolist(), self.engine.number(rows), []
         for engine, own in ((InMemory(), expected), (self.engine, rows)):

@@ -37,7 +37,7 @@ CASES = Cases([Equals("ill", "true"), Below("age", 33.3)])
 NEGATIONS = Cases(
     [Not(Or([Equals("ward", "x"), Below("age", 60)])), And([Not(Equals("ill", "true")), Not(Below("age", 40))])]
 )
-DEEP = 20  # how many times rows are split, one part after another
+DEEP = 20  # how many times a part is split again
 #: The ways in which rows are divided into parts, by the names that messages use for them.
 CUTS: dict[str, Cut] = {
     "an attribute": SCHEMA["ward"],

@@ -50,7 +50,7 @@ class PeopleConformance(abc.ABC):
         return self.engine.open(given)
 
     def _require(self, right: bool, problem: str) -> None:
-        """Fail with a sentence about the engine, unless everything is right."""
+        """Fail with a sentence about the engine's problem if `right` is false."""
         __tracebackhide__ = True
         assert right, f"engine '{self.engine.name}': {problem}"
 

@@ -28,7 +28,7 @@ SIZES = (60, 0, 45, 1, 80)
 KEY = b"the rows of a unit are chosen by it"  # the private key
 #: All spellings of each person's id. A wrong reader takes two people for one, or one person for two.
 PEOPLE = [["7", " 7", "7.0", "70e-1"], ["7.5"], ["ann"], ["Ann"], ["9007199254740993"], ["9007199254740992"], ["b "]]
-OFTEN, NOBODY = 0.6, 0.1  # the least share of rows of the first person, and the share of rows without an id
+OFTEN, NOBODY = 0.6, 0.1  # about the share of rows of the first person, and the share of rows without an id
 DAYS = ["2026-01-31", "2026-02-01", "2026-02-28", "2026-03-01", None]
 VISITS = Schema([Boolean("ill"), Categorical("ward", ["x", "y"], missing=True), Numeric("cost", 0, 100, bins=5)])
 TOWNS = Schema([Boolean("ill"), Open("town")])

@@ -37,9 +37,9 @@ Cells: TypeAlias = Mapping[str, Sequence[Any]]
 
 MOST_ROWS = 4  # the most rows of a small table
 # How many larger tables are read, and about how many rows these have. A reader may guess types from the first rows, or
-# read in blocks. Its faults then show only in tables with more rows than that.
+# read in blocks. Its faults then show only in tables with more rows than it looks at first.
 LONG, MANY_ROWS = 2, 2_500
-SHOWN = 3  # how many violations of a reader are reported, the shortest ones
+SHOWN = 3  # this many violations of a reader are reported: those with the shortest texts
 
 
 @final
