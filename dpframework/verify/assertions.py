@@ -58,7 +58,7 @@ def assert_private(
 
 
 def _assert_tight(what: str, tightness: float, least: float, more: str) -> None:
-    """Fail if a search reached a smaller share of a claim than `least`. `more` names what would make it longer.
+    """Fail if a search reached a smaller share of a claim than `least`. `more` names what would make a search longer.
 
     A claim of 0 has no share to reach, and its tightness is NaN.
     """

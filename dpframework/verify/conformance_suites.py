@@ -200,7 +200,7 @@ class MinerConformance:
         )
 
     def test_it_spends_no_more_than_its_parameter_says(self, example: Example, relation: Relation) -> None:
-        """The plan's total is at most `epsilon` or `rho`, also if a plugin's parameters are other whole numbers."""
+        """The plan's total is at most `epsilon` or `rho`, also if a plugin's whole-number parameters are changed."""
         overspent = _subject(example, relation).overspent
         assert overspent is None, overspent
         for how, miner in with_other_numbers(example.miner, example.schema) if is_foreign(example.miner) else ():

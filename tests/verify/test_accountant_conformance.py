@@ -349,9 +349,7 @@ PLANTED: dict[type[dpf.Accountant[Any]], str] = {
     ),
     CheapestBranch: "totals epsilon 0.5, and loses 2: a choice is charged less than its most expensive branch",
     UnitsAsRows: "by at most 2 of its rows totals epsilon 0.5, and loses 1: a unit of several rows is charged less",
-    SpreadsThinly: (
-        "totals epsilon 0.5, and loses 1: parts are charged less than a unit loses, whose rows may lie in one"
-    ),
+    SpreadsThinly: "totals epsilon 0.5, and loses 1: parts are charged less than is lost by a unit with rows in one",
     RowsOfASample: (
         "a count of a sample of people .*: releases from a sample are charged less than a unit of several rows loses"
     ),

@@ -60,7 +60,7 @@ MISTAKES = {
     "exact delta": "the delta that releases have of their own is dropped, or is not subtracted from the study's delta "
     "before their losses are converted to an epsilon",
     "unit": "a unit of several rows is charged less than its rows lose, as if it had fewer",
-    "unit in parts": "parts are charged less than a unit loses, whose rows may lie in one part or in several",
+    "unit in parts": "parts are charged less than is lost by a unit with rows in one part or in several",
     "unit in a sample": "releases from a sample are charged less than a unit of several rows loses",
     "block": "a block is charged less than its caps, which its miner can reach",
     "block in a plan": "blocks in parts, branches, repetitions or samples are charged less than their caps cost there",

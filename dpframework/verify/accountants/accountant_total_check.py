@@ -56,7 +56,7 @@ class AccountantReport(ProblemReport):
     wrong
         The problems, one sentence for each; empty if there are none.
     unclaimed
-        The rules of composition for which the accountant has no total at all. That is sound, since it claims nothing.
+        The rules of composition for which the accountant has no total, and so claims nothing. That is sound.
     """
 
     accountant: str

@@ -35,7 +35,7 @@ FAR_OUT, STEPS_OUT = 60, 2**33
 LESS_LIKELY = 0.5
 ROUNDED = 1e-9  # the relative error that logarithms of probabilities may have
 CUT = 0.25  # noise counts as cut off if more than this share of draws lie at the same largest distance
-LEAST = 4  # with extreme uniform integers, a cut counts only if it is 4 scales and 4 lattice steps from the answer
+LEAST = 4  # with extreme uniform integers, a cut counts if it is at least 4 scales and 4 steps from the answer
 MOST_REQUESTS = 20_000  # the most requests of a sampler for extreme bits, with which it might otherwise never end
 
 

@@ -263,7 +263,7 @@ def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibr
 def noise_is_reused(
     mechanism: Mechanism, calibration: Calibration, answers: Sequence[NDArray[Any]], repeated: int = REPEATED
 ) -> bool:
-    """Tell whether two numbers always have noise of the same size, where the answers are drawn for together.
+    """Tell whether two numbers of answers that are drawn for together always get noise of the same size.
 
     The noise is drawn for a far larger sensitivity, so that the sizes of independent noise hardly ever agree. Those of
     two given numbers agree with a probability below 1 / `TELLING`. Some two of 5000 numbers agree in all of 4 draws

@@ -51,7 +51,7 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
         yield from _excess(mechanism, [answer], calibration)
         return
     # For a short answer and noise of one lattice step, few outputs are likely, and most of these are drawn. An answer
-    # of one number shows what is put out beside it. One of two numbers shows an order that depends on the answer.
+    # of one number shows what is put out beside it. An answer of two shows an order that depends on the answer.
     power = 2 if mechanism.norm is Norm.SQUARED_L2 else 1
     for length in range(1, min(answer.size, LENGTH) + 1):
         facts = attrs.evolve(calibration.facts, answer_length=length)

@@ -30,7 +30,7 @@ from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Se
 MANY = 2**32 + 200
 BELOW = 10**6  # this is subtracted from an answer, to see whether numbers below 0 get other noise
 LARGER = 3  # the factor by which the sensitivity is enlarged
-FAR_LARGER = 100  # the factor at which a sampler that limits the scale of its noise has probably reached the limit
+FAR_LARGER = 100  # at this factor of the sensitivity, a sampler that limits its noise has probably reached the limit
 UNIT = 3  # the most rows of a privacy unit
 
 

@@ -117,8 +117,8 @@ def check_sampler(
         Further probes, such as a plan's own answers. Few draws are made for these. Those that the mechanism does not
         serve are left out.
     settings
-        Whether to draw in unusual settings, too, if `given` is left out: such as for another sensitivity, relation and
-        unit, for the counts of very many rows, and for a table of numbers.
+        Whether to draw in unusual settings, too, if `given` is left out. Among these are another sensitivity, relation
+        and unit, the counts of very many rows, and a table of numbers.
     sources
         The sources of randomness; by default the operating system's and a seeded one.
     draws

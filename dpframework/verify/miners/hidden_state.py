@@ -29,14 +29,14 @@ from dpframework.verify.miners.value_comparison import cell_content
 from dpframework.verify.plugin_code import is_foreign_module
 
 ENVIRONMENT, CACHE = "the environment", "the cache of"
-MOST_VISITED = 20_000  # the most objects that are visited from one of the first objects, or for one digest
+MOST_VISITED = 20_000  # the most objects that are visited from one object where a walk begins, or for one digest
 ATOMS = (type(None), bool, int, float, complex, str, bytes, range, np.generic, np.dtype)
 # The attributes and slots of objects from these packages are looked at, although the packages are Python's or the core.
 WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "threading", "_thread", "queue", "functools"})
 # Objects of these packages are not looked into, except for the cells of small data frames.
 OPAQUE = frozenset({"numba", "llvmlite", "polars", "pandas", "pyarrow", "pytest", "_pytest", "pluggy", "hypothesis"})
 FRAMES = frozenset({("pandas", "DataFrame"), ("pandas", "Series"), ("polars", "DataFrame"), ("polars", "Series")})
-#: Whose shared random generator it is, and a function that draws from it. All code of a process shares these two.
+#: The two random generators that all code of a process shares: whose each one is, and a function that draws from it.
 SHARED: tuple[tuple[str, Any], ...] = (("Python's", random.random), ("numpy's", np.random.random))
 MOST_CELLS = 100_000  # the most cells of a data frame that is looked into
 # Names with two underscores on either side that Python or attrs gives to modules and classes. A plugin may use others.

@@ -148,7 +148,7 @@ class StepChecks:
                 f"{subject.relation}, {how}: {found}" for found in run_problems(subject, self._seed, patience)
             ]
         for one in asked:
-            # A query may hold a function, such as a lambda, that is made anew for each schema. It is searched, too.
+            # A query may hold a function, such as a lambda, that is made anew for each schema. Then it is searched.
             if not is_foreign(one.query) or any(
                 are_equal(one.query, query) and same(one.query, query) for query in own
             ):

@@ -3,8 +3,8 @@
 A pure claim must hold for every possible output, however rare. The records of other runs, called transcripts, hold
 likely outputs only, since these are drawn. So here an adversary runs the miner on one table, knows a second table, and
 chooses each output. The adversary compares positions of candidates, numbers beyond both answers, or drawn outputs. The
-output that is taken is much likelier on the first table than on the second. Among outputs that lose nearly as much, the
-adversary chooses at random, since some of them lead further into the plan.
+output that is taken is much likelier on the first table than on the second. Among outputs that lose nearly the most,
+the adversary chooses at random, since some of them lead further into the plan.
 """
 
 from __future__ import annotations

@@ -146,9 +146,10 @@ def further_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
 
 
 def far_schema(schema: Schema) -> Schema | None:
-    """Return a schema whose numeric ranges keep their width, and lie `FAR` widths above 0. None if none is numeric.
+    """Return a schema whose numeric ranges keep their width, and lie `FAR` widths above 0.
 
-    Rounding changes the squares of such numbers by up to about the square of the width.
+    Rounding changes the squares of such numbers by up to about the square of the width. The result is None if
+    the schema has no numeric attribute or has derived columns, or if bounds become equal as floating-point numbers.
     """
     if schema.derivation or not any(isinstance(own, Numeric) for own in schema):
         return None

@@ -103,7 +103,7 @@ class _Scan:
         return best
 
     def best_edges(self, constants: Sequence[float]) -> list[float]:
-        """Return the edge at which a row changes the answer most, of edges of bins that the code's numbers may define.
+        """Return the edge of bins at which a row changes the answer most. Numbers of the code may define the bins.
 
         A number may be an edge itself, the width of bins, or how many bins there are. Nothing is returned if no edge
         changes the answer more than the numbers that were scanned.
