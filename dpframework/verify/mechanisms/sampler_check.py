@@ -114,8 +114,7 @@ def check_sampler(
     given
         The probes to draw for. By default, the usual probes that the mechanism serves.
     beside
-        Further probes, such as a plan's own answers. Few draws are made for these. Those that the mechanism does not
-        serve are left out.
+        Further probes that the mechanism may serve, such as a plan's own answers. Few draws are made for these.
     settings
         Whether to draw in unusual settings, too, if `given` is left out. Among these are another sensitivity, relation
         and unit, the counts of very many rows, and a table of numbers.
