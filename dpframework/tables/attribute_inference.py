@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-#: The words of an error, or of a note on a drafted schema, about a column without any value.
+#: What an error, or a note on a drafted schema, says of a column without any value.
 NO_VALUES = "has no values at all"
-ROUNDS = 300  # the most rounds of Lloyd's algorithm, which ends earlier once the centres no longer move
+ROUNDS = 300  # the most rounds of Lloyd's algorithm for k-means; it ends earlier if no centre moves any more
 
 
 class CutMode(Choice, what="numeric cut mode"):
@@ -51,10 +51,11 @@ class Choices:
     numeric
         How cut points are taken from columns of numbers.
     bins
-        The number of bins of a numeric attribute. There are fewer if cut points coincide. `CutMode.FREEDMAN_DIACONIS`
-        uses this number only if the interquartile range is 0, and `CutMode.OBSERVED` does not use it.
+        The number of bins of a numeric attribute. There are fewer if cut points coincide, and there is one if all
+        values are equal or nearly so. `CutMode.FREEDMAN_DIACONIS` uses this number only if the interquartile range is
+        0, and `CutMode.OBSERVED` does not use it.
     max_categories
-        The most values of a categorical attribute.
+        The most values that a categorical attribute may have. A column with more is refused.
     categorical
         Names of columns that are declared categorical although they may hold numbers.
     open_columns
@@ -98,15 +99,16 @@ def attribute_of(
     name
         The column's name.
     column
-        The private cells, already read by the options that say how the column is written. `DistinctCells` are enough if
-        the cut points depend on the distinct values alone.
+        The private cells, already read by the options that say how the column is written. `DistinctCells`, which hold
+        each distinct cell once, are enough if the cut points depend on the distinct values alone.
     where
-        The beginning of an error's sentence, which names the column.
+        The words that begin each error's message. They name the column.
     choices
         How columns are turned into attributes.
-    number, label
-        Whether the cells are known to be numbers, even if all are 0 or 1, and whether they are known to be labels, even
-        if they are digits.
+    number
+        Whether the cells are known to be numbers. Then cells that are all 0 or 1 do not make a Boolean attribute.
+    label
+        Whether the cells are known to be labels. Then even digits make a categorical attribute.
 
     Raises
     ------
@@ -164,7 +166,7 @@ def _cells_of(column: Column | DistinctCells, where: str) -> tuple[pl.Series, bo
 
 
 def _categorical(name: str, series: pl.Series, where: str, missing: bool, choices: Choices) -> Categorical:
-    """Return a categorical attribute with the values that occur, each in its canonical form."""
+    """Return a categorical attribute with the values that occur. Texts of one number, such as 1 and 1.0, are one."""
     written: dict[Form | None, str] = {}
     for value in sorted(map(str, series.unique().to_list())):
         form = of_text(value)
@@ -244,10 +246,10 @@ def freedman_diaconis(numbers: NDArray[np.float64], otherwise: int) -> int:
 
 
 def k_means(points: NDArray[np.float64], weights: NDArray[np.int64], most: int) -> NDArray[np.float64]:
-    """Return the increasing centres of one-dimensional k-means, the best of three runs of Lloyd's algorithm.
+    """Return the centres of one-dimensional k-means in increasing order, from the best of three runs of Lloyd's method.
 
     The runs start from quantiles of the rows, from quantiles of the distinct values, and from points spread evenly over
-    the range. So the same column always gets the same centres.
+    the range. No start is random, so the same column always gets the same centres.
 
     Parameters
     ----------
@@ -284,7 +286,7 @@ def _lloyd(
 ) -> NDArray[np.float64]:
     """Move increasing centres to the means of their points until no centre moves, for at most `ROUNDS` rounds.
 
-    On a line a cluster is an interval, so each round needs only a search and differences of running sums.
+    On a line, each cluster is an interval. So each round needs only a search and differences of running sums.
     """
     rows = np.concatenate([[0], np.cumsum(weights)])
     # The mean is subtracted first, so that running sums lose no digits to a common offset of all values.

@@ -1,7 +1,7 @@
-"""Split a block of rows by a cut (see `dpframework.facts.row_partitions`).
+"""Split a block of rows by a cut, which divides rows into parts by the values of attributes (see `row_partitions`).
 
-Each part is a block too. It shares the arrays of the block that is split, and holds the ascending positions of its own
-rows in them.
+Each part is a block too. A part shares the arrays of the block that is split, and holds the positions of its own rows
+in these arrays, in ascending order.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from dpframework.tables.blocks import Block, cells_of, pack_index, part_of_each_
 from dpframework.tables.column_array_storage import read_only
 
 FEW_PARTS = 4  # up to this number of parts, one pass over the rows for each part is faster than sorting them
-HALVES = 2  # a kernel, `halve_rows`, divides rows into this number of parts
-MANY = 1 << 16  # from this number of rows, the kernel for two parts is worth loading; numpy takes three times as long
+HALVES = 2  # `halve_rows`, a kernel (compiled by numba), divides rows into this number of parts
+MANY = 1 << 16  # from this number of rows, it is worth loading `halve_rows`; numpy takes three times as long
 
 
 def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
     """Return the parts of a block by a cut. In each part, rows keep their order.
 
-    With `packs`, the positions of a part's rows are kept as one bit per row of the arrays, if that takes less memory.
+    With `packs`, a part keeps the positions of its rows as one bit per row of the arrays, if that takes less memory.
     """
     number, length = number_of_parts(by), block.length
-    # If each row is in exactly one of two parts, a kernel writes the positions of both parts into one array. It
-    # writes those of the first part from the start of the array, and those of the second part from its end backwards.
+    # If each row is in exactly one of two parts, a kernel writes the positions of both parts into one array: those of
+    # the first part forwards from the start, and those of the second part backwards from the end.
     in_one_each = isinstance(by, Attribute | Cases) and number == HALVES
     if in_one_each and block.rows >= MANY and (part_of := part_of_each_code(by, block.schema)) is not None:
         from dpframework.tables.kernels import halve_rows

@@ -22,7 +22,7 @@ from dpframework.facts.schema import Schema
 from dpframework.tables.open_attribute_keys import KeyColumn
 from dpframework.tables.places_in_unit import RowPlaces, as_row_places
 
-#: The most rows of a tile (see `Block.tiles`). Arrays made from a few columns of a tile stay in the processor's cache.
+#: The most rows of a tile (see `Block.tiles`). Arrays of this length, for a few columns, fit in the processor's cache.
 TILE = 1 << 17
 T = TypeVar("T", bound=np.generic)
 Codes = NDArray[np.unsignedinteger]
@@ -32,8 +32,8 @@ Codes = NDArray[np.unsignedinteger]
 class PackedIndex:
     """The ascending positions of some rows in a block's arrays, kept as one bit for each row of the arrays.
 
-    The bits take less memory than one int32 per position if more than one row in 32 is among them. The index that was
-    unpacked last stays in memory, so that a count that reads several columns unpacks it once.
+    The bits take less memory than one int32 per position if more than one row in 32 is kept. Of all packed indices,
+    only the one that was unpacked last stays unpacked in memory. So a count that reads several columns unpacks once.
     """
 
     __slots__ = ("_bits", "_index", "_length", "rows")
@@ -93,7 +93,7 @@ class HiddenColumn:
 
 
 def undeclared(name: str) -> InputError:
-    """Return the error of a query that reads an attribute which it does not declare."""
+    """Return the error for a query that reads an attribute without declaring it."""
     return InputError(
         f"the query reads attribute '{name}', which it does not declare; name in `attributes` all that it may read, or "
         "name none if it may read any"
@@ -101,7 +101,7 @@ def undeclared(name: str) -> InputError:
 
 
 def without_values(name: str) -> InputError:
-    """Return the error of a query that reads raw values which a table does not keep."""
+    """Return the error for a query that reads raw values of an attribute for which the table keeps none."""
     return InputError(
         f"attribute '{name}' has no raw values: only a numeric attribute has them, and only if the miner names it in "
         "values_read, so that the table is read with them"
@@ -117,7 +117,7 @@ class Block:
     Attributes
     ----------
     schema
-        The schema of the codes, with derived attributes appended.
+        The schema of the codes. Derived attributes, computed from others (see `with_derived`), come last.
     columns
         Codes of the attributes that are not derived. Each attribute has one contiguous array, of the smallest unsigned
         type that holds its codes.
@@ -181,7 +181,7 @@ class Block:
         Raises
         ------
         InputError
-            If the attribute is open, since the numbers that stand for its keys depend on the rows.
+            If the attribute is open. The numbers that stand for its keys are no public codes: they depend on the rows.
         """
         if name in self.key_columns and isinstance(attribute := self.schema[name], Open):
             attribute.refuse()
@@ -256,7 +256,7 @@ class Block:
         return self._shown.setdefault(asked, block)
 
     def without_units(self, *, places: bool) -> Block:
-        """Return this block without the units of its rows. The places of rows in their units stay with `places`."""
+        """Return this block without its rows' units. With `places`, the rows keep their places within their units."""
         if self.unit_codes is None and (places or self.unit_places is None):
             return self
         return attrs.evolve(self, unit_codes=None, unit_places=self.unit_places if places else None)
@@ -275,7 +275,7 @@ class Block:
             yield slice_arrays(self, own)
 
     def with_derived(self, attribute: Attribute, cases: Cases) -> Block:
-        """Return this block with one more attribute, whose code is the case that each row belongs to."""
+        """Return this block with one more attribute. Its code is the number of the case that a row belongs to."""
         column = np.zeros(self.length, dtype=np.uint32)
         column[slice(None) if self._index is None else self.index] = cells_of(cases, self)
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
@@ -295,7 +295,7 @@ class Block:
 
 
 def slice_arrays(block: Block, own: slice) -> Block:
-    """Return the block of the rows in a slice of a block's arrays. The given block has all rows of its arrays."""
+    """Return the block of the rows in a slice of a block's arrays. All rows of the arrays must belong to the block."""
     return Block(
         block.schema,
         tuple(column[own] for column in block.columns),
@@ -325,7 +325,7 @@ def cells_of(by: Cut, block: Block) -> NDArray[np.integer]:
 def part_of_each_code(by: Cut, schema: Schema) -> NDArray[np.integer] | None:
     """Return the number of the part that each code of an attribute belongs to, -1 for no part, shape (codes,).
 
-    Return None unless the cut reads the codes of one attribute and nothing else.
+    Such an array exists only if the cut reads the codes of one attribute and nothing else. Otherwise return None.
     """
     names = attributes_of(by)
     if len(names) != 1 or isinstance(attribute := schema[names[0]], Open):
@@ -342,8 +342,7 @@ def part_of_each_code(by: Cut, schema: Schema) -> NDArray[np.integer] | None:
 def _reads_codes(description: Description, schema: Schema) -> bool:
     """Tell whether a description reads codes alone.
 
-    A description of raw values does not. A description that a plugin defines may read anything, so it counts as one
-    that reads more than codes.
+    Return False for a description of raw values, and for one that a plugin defines, since that may read anything.
     """
     kind = type(description)
     if isinstance(description, Below):

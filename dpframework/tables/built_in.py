@@ -1,4 +1,4 @@
-"""The engines that this package defines. Plugins may add others."""
+"""The engines that this package defines, which hold private rows and count them. Plugins may add other engines."""
 
 from importlib.metadata import EntryPoint
 

@@ -36,12 +36,13 @@ def as_written(source: Source, schema: Schema, unit: PrivacyUnit = ROW) -> Sourc
     Parameters
     ----------
     source
-        The rows.
+        The rows, as they come from a file, a database or columns in memory.
     schema
         The public facts about the table. If its `read` has no options for cells, the source itself is returned.
     unit
-        The privacy unit. In the column of ids, only texts for missing values are replaced. The column of dates is
-        read by the formats that the options give for it.
+        The privacy unit. It may name a column of ids and a column of dates, which the schema need not list. In the
+        column of ids, only texts for missing values are replaced. The column of dates is read by the formats that the
+        options give for it.
     """
     readers: dict[str, Callable[[Any, str], Any]] = {}
     for name in source.columns:
@@ -79,7 +80,7 @@ def read_cells(attribute: Attribute, options: ColumnOptions, values: Any, where:
     values
         One column, in any form that `encode_column` takes, shape (rows,).
     where
-        The beginning of an error's sentence, which names the column.
+        The words that begin each error's message. They name the column.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def _numbers(options: ColumnOptions, values: Any, where: str) -> Column:
     cells, categories = plain_cells(values, where)
     if isinstance(cells, pl.Series):
         found, strange = _numbers_of_series(options, cells)
-    else:  # texts and other cells are read apart, so that one more text does not change how numbers are spelled
+    else:  # texts and other objects are read separately, since one text would turn all numbers beside it into texts
         texts = as_column([cell if isinstance(cell, str) else None for cell in cells], where)
         others = [None if isinstance(cell, str) else cell for cell in cells]
         found, strange = _numbers_of_series(options, texts.series.cast(pl.String))
@@ -119,7 +120,7 @@ def _numbers(options: ColumnOptions, values: Any, where: str) -> Column:
 
 
 def _numbers_of_series(options: ColumnOptions, series: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the numbers of cells of one type, NaN where missing, and which cells hold something else."""
+    """Return the numbers of cells of one type, NaN where missing, and a mask of the cells that hold something else."""
     import polars as pl
 
     if isinstance(series.dtype, pl.Categorical | pl.Enum):
@@ -154,7 +155,7 @@ def _numbers_of_series(options: ColumnOptions, series: pl.Series) -> tuple[NDArr
 
 
 def without_symbols(texts: pl.Series, symbols: Sequence[str]) -> pl.Series:
-    """Return texts without a symbol before and after the number, such as EUR or %, and without the space between."""
+    """Return texts without a symbol before or after the number, such as EUR or %, and without the space between."""
     if not symbols:
         return texts
     either = "|".join(re.escape(symbol) for symbol in sorted(symbols, key=len, reverse=True))
@@ -162,7 +163,10 @@ def without_symbols(texts: pl.Series, symbols: Sequence[str]) -> pl.Series:
 
 
 def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the numbers of stripped texts, NaN where missing, and which texts are no numbers."""
+    """Return the numbers of stripped texts, NaN where missing, and a mask of the texts that are no numbers.
+
+    The options give the decimal sign and the thousands separator.
+    """
     import polars as pl
 
     decimal, thousands = options.decimal or ".", options.thousands
@@ -177,7 +181,7 @@ def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np
     number = pl.when(text.str.contains(spelled)).then(plain).cast(pl.Float64, strict=False)
     parsed = texts.alias("text").to_frame().select_seq(number).to_series()  # in one step, since each has a fixed cost
     found, strange = parsed.fill_null(math.nan).to_numpy(), np.zeros(len(texts), dtype=np.bool_)
-    # inf, NaN and truths are written alike in all styles. A number in another style counts as no number.
+    # inf, NaN, true and false are written alike with all signs. A number with other signs counts as no number.
     if parsed.null_count() != texts.null_count():
         words = texts.is_not_null() & parsed.is_null()
         strange = words.to_numpy()
@@ -188,7 +192,7 @@ def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np
     return found, strange
 
 
-#: For each thousands separator that has several signs, the pattern of all signs that are read as this separator.
+#: By thousands separator, the pattern of all characters that count as it. Only the space has several.
 _GROUPING = {" ": "[ \u00a0\u2009\u202f]"}
 
 
@@ -204,7 +208,7 @@ def _number_pattern(decimal: str, thousands: str | None) -> str:
 
 
 def _dates_as_numbers(options: ColumnOptions, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers with dates in digits, such as 20260309, replaced by the dates' numbers if a format reads them."""
+    """Return numbers, but the date's number in place of digits that a format reads as a date, such as 20260309."""
     import polars as pl
 
     formats = tuple(one for one in options.date if not re.sub(r"%[A-Za-z]", "", one))
@@ -222,7 +226,7 @@ def _dates_as_numbers(options: ColumnOptions, numbers: NDArray[np.float64]) -> N
 def _numbers_of_objects(
     options: ColumnOptions, cells: Sequence[Any], where: str
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the numbers of Python objects other than texts, and which of the objects are something else."""
+    """Return the numbers of Python objects other than texts, and a mask of the objects that are something else."""
     times = [date_number(cell, options.unit) if options.is_date else None for cell in cells]
     column = as_column([None if time is not None else cell for cell, time in zip(cells, times, strict=True)], where)
     numbers, strange = as_numbers(column.series)
@@ -253,7 +257,7 @@ def _labels(options: ColumnOptions, values: Any, where: str) -> Column:
 
 
 def _relabel(options: ColumnOptions, series: pl.Series, *, styled: bool) -> pl.Series:
-    """Return the labels of cells. If `styled`, numbers in texts are read by the options' signs, else as programs do."""
+    """Return the labels of cells. Numbers in texts have the options' signs if `styled`, else a decimal point alone."""
     import polars as pl
 
     if series.dtype == pl.Null:

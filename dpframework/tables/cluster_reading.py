@@ -1,4 +1,4 @@
-"""Give the pieces of a table to the workers of a cluster, which read them, and give lost pieces to other workers."""
+"""Have the workers of a cluster read the pieces of a table. If a worker is lost, others read its pieces again."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from dpframework.tables.worker_messages import (
     require_answer,
 )
 
-MOST_LOSSES = 4  # how often a task is tried when workers are lost, since the task itself may be what ends them
+MOST_LOSSES = 4  # how often a task is tried at most while workers are lost; the task itself may be what ends them
 _READING = "while it read its files"
 
 
 @final
 @attrs.frozen
 class ClusterReader:
-    """Gives the pieces of a table to workers, which read them.
+    """Has workers read the pieces of a table.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class ClusterReader:
     actor: Callable[[str], str]
 
     def place(self, table: OpenedTable, pieces: Iterable[int]) -> None:
-        """Have pieces read by the workers that hold the fewest. A piece that is read again must not have changed.
+        """Have pieces read by the workers that hold the fewest pieces. A piece that is read again must be unchanged.
 
         Raises
         ------
@@ -67,7 +67,7 @@ class ClusterReader:
                 if table.shuffle is None:
                     self._read(table, _spread_evenly(table, missing, live))
                 else:
-                    # The rows of a shuffled piece depend on all pieces, so it is cheaper to read all lost ones at once.
+                    # In a shuffle, all files are read for any lost piece, so all lost pieces are read at once.
                     missing += [piece for piece, address in table.places.items() if address not in live]
                     for piece in missing:
                         table.lose(piece)
@@ -78,7 +78,7 @@ class ClusterReader:
         except NotOpened as error:
             if not table.begun:
                 raise
-            # By now a worker has read rows, or was lost while it did, so this failure may depend on the rows.
+            # `NotOpened` would say that no row was read. By now a worker has read rows, or was lost while it read.
             raise InputError(str(error)) from None
         raise InputError("one worker after another was lost while it read; give each more memory, or use more workers")
 
@@ -92,10 +92,10 @@ class ClusterReader:
             self._keep(table, address, piece, require_answer(answer, ReadAnswer, _READING))
 
     def _shuffle(self, table: OpenedTable, how: Shuffle[Any], missing: Collection[int], live: Collection[str]) -> None:
-        """Have workers read the missing pieces of a shuffled table, whose rows depend on all pieces.
+        """Have workers read the missing pieces of a shuffled table, where the rows of a piece depend on all pieces.
 
-        The files of all pieces are read again for this. Workers keep their rows of pieces that are not missing. If a
-        worker is lost, the missing pieces stay missing.
+        So the files of all pieces are read again. Workers keep their rows of pieces that are not missing. If a worker
+        is lost, the missing pieces stay missing.
         """
         given = _spread_evenly(table, missing, live)
         for piece, address in table.places.items():
@@ -147,9 +147,10 @@ class ClusterReader:
     def _in_turn(
         self, table: OpenedTable, given: Mapping[str, Sequence[int]], call: Callable[[int], tuple[Any, ...]]
     ) -> Iterator[tuple[str, int, Answer]]:
-        """Call each worker for its numbers (pieces or buckets), one at a time, and yield address, number and answer.
+        """Call each worker once for each of its numbers, one at a time. Yield address, number and answer.
 
-        A worker that is lost is not called again.
+        The numbers are those of pieces, or of buckets (the shares of the cells that workers exchange). A worker that
+        is lost is not called again.
 
         Raises
         ------
@@ -161,7 +162,7 @@ class ClusterReader:
             turn = {address: own.pop(0) for address, own in waiting.items() if own}
             for address, answer in self.answers({address: call(number) for address, number in turn.items()}):
                 if isinstance(answer, FailureAnswer) and isinstance(answer.error, NotOpened):
-                    # This is raised before `begun` is set, since a file that cannot be opened tells nothing of rows.
+                    # This is raised before `begun` is set, since a file that cannot be opened reveals nothing of rows.
                     raise answer.error
                 table.begun = True
                 if answer is None:
@@ -182,7 +183,7 @@ class ClusterReader:
 
 
 def _spread_evenly(table: OpenedTable, pieces: Iterable[int], live: Collection[str]) -> dict[str, list[int]]:
-    """Return, by the address of a worker, the pieces that it is to read.
+    """Return the pieces that each worker is to read, by the worker's address.
 
     The pieces are given out one after another, each to a worker that has the fewest pieces so far.
     """

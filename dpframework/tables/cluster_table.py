@@ -35,13 +35,13 @@ class OpenedTable:
     read, places
         By the number of a piece, the findings in it (see `ReadAnswer`), and the address of the worker that holds it.
     dropped, gone
-        Numbers of sets of rows whose handles (`ClusterRows`) are gone. Workers have been told of those in `gone`, but
-        not yet of those in `dropped`.
+        Numbers of sets of rows whose handles (`ClusterRows`) no longer exist. Workers have been told to drop those in
+        `gone`, but not yet those in `dropped`.
     begun
         Whether a worker has answered, or was lost, while it read a piece. From then on, a failure may depend on rows.
     masks, told
-        By the number of a sample: which rows of each piece are in the sample, and which pieces' workers have been told
-        this.
+        By the number of a sample: which rows of each piece are in the sample, and the pieces whose workers have been
+        told so.
     """
 
     number: int
@@ -94,7 +94,8 @@ class ClusterRows:
         Cached sums of queries over these rows (private).
     around
         If these rows are a part of a whole that was split: the caches of the whole and of all its parts (private). None
-        if these rows are no such part, or some row of the whole is in no part.
+        if these rows are no such part. None also if some row of the whole is in no part, since the counts of the parts
+        then do not add up to those of the whole.
     samples
         The samples that these rows come from. They are kept as long as these rows, since a sample cannot be drawn
         again.
@@ -108,10 +109,13 @@ class ClusterRows:
     samples: tuple[ClusterRows, ...] = ()
 
     def derive(self, by: Cut, numbers: tuple[int, ...], attribute: Attribute | None) -> list[ClusterRows]:
-        """Return handles of the parts of a cut, or of the same rows with one more attribute."""
+        """Return handles of the parts of a cut or, with `attribute`, of the same rows with one more attribute.
+
+        `numbers` are the new handles' numbers.
+        """
         step = Derivation(self.number, numbers, by, attribute)
         kept: list[dict[Hashable, Any]] = [{} for _ in numbers]
-        # Whether the results are parts such that each row is in exactly one of them.
+        # Whether the results are parts, and each row is in exactly one part.
         divides_all = attribute is None and isinstance(by, Attribute | Cases)
         found, samples = [], self._samples()
         for k, (number, own) in enumerate(zip(numbers, kept, strict=True)):
@@ -131,7 +135,7 @@ class ClusterRows:
         return self
 
     def _samples(self) -> tuple[ClusterRows, ...]:
-        """Return the samples that these rows come from, these rows included if they are one."""
+        """Return the samples that these rows come from. Rows that are a sample themselves are among the result."""
         is_one = isinstance(next(reversed(self.lineage), None), SampleOf)
         return (*self.samples, self) if is_one else self.samples
 

@@ -1,8 +1,9 @@
 """A worker of a cluster, which reads its own pieces of a table, keeps them, and counts their rows.
 
-Every error is caught here. The study's process learns only the kind of the error or, where a worker reads, the sentence
-of an `InputError`. A cluster's log shows the text of an error that escapes, and that text may quote a row. Counts are
-sums of integers, and all answers are sent as plain data (see `worker_messages`).
+Every error is caught here, since a cluster's log shows the text of an error that escapes, and that text may quote a
+row. The study's process learns only the kind of the error. If the error is an `InputError` from reading files, the
+process gets its sentence, too. Counts are sums of integers, and all answers are sent as plain data (see
+`worker_messages`).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Derivation:
     Attributes
     ----------
     source
-        The number of the set of rows that they come from.
+        The number of the set of rows that these rows come from.
     results
         The numbers of the sets of rows that were made, in the order of the parts.
     by
@@ -222,7 +223,7 @@ class ClusterWorker:
         return pack_answer(table)
 
     def counts(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
-        """Return the sums of functions' counts over the rows of some pieces.
+        """Return each function's counts, summed over the rows of some pieces.
 
         `given` holds a tuple of `CountRequest`, whose sums are returned one after another, and the numbers of sets of
         rows that nobody will ask for again.
@@ -242,7 +243,7 @@ class ClusterWorker:
         return _guard(counting, given)
 
     def tally(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
-        """Return, by text, the sums of functions' counts over the rows of some pieces. `given` is as for `counts`."""
+        """Return each text's count, summed over functions and over the rows of some pieces. `given`: see `counts`."""
 
         def tally(rows: Any, functions: Sequence[Callable[[Block], Any]]) -> list[dict[str, int]]:
             return [self._engine.tally(rows, function) for function in functions]
@@ -262,9 +263,10 @@ class ClusterWorker:
         dropped: Iterable[int],
         count: Callable[[Any, Sequence[Callable[[Block], Any]]], list[T]],
     ) -> Iterator[list[T] | None]:
-        """Yield what `count` finds in the requested rows of each piece, which are made even if nothing is counted.
+        """Yield what `count` finds in the requested rows of each piece.
 
-        If a piece or a sample is not here, yield None and nothing else.
+        Rows that are not held are made first, even if no function counts them. If this worker does not hold a piece or
+        a sample, yield None and nothing else.
         """
         self._gone.setdefault(table, set()).update(dropped)
         if any(not self._has(table, piece, one) for piece in pieces for one in asked):
@@ -350,7 +352,7 @@ def versions(packages: Sequence[str]) -> Mapping[str, str]:
 
 
 def _integers(counts: NDArray[Any]) -> NDArray[Any]:
-    """Return counts, and refuse all but integers. Sums of other numbers depend on how rows are spread over workers."""
+    """Return counts if they are integers. Sums of floats are refused: rounding depends on how rows are spread."""
     if counts.dtype.kind not in "iu":
         raise InputError("counts must be integers")
     return counts
@@ -383,7 +385,7 @@ def _guard(function: Callable[..., Answer], given: bytes | None = None, *, telli
     except UnreachableError:
         return pack_answer(UnreachableAnswer())
     except BaseException as error:  # the worker's log would show an error that escapes
-        # A class that a library makes while it reads may be named after a cell.
+        # Only classes of known packages are named, since a library may make a class and name it after a cell.
         known = type(error).__module__.partition(".")[0] in _ERROR_PACKAGES
         kind = type(error).__name__ if known else "an error of its own"
         return pack_answer(FailureAnswer(kind, error if telling and isinstance(error, InputError) else None))

@@ -63,14 +63,14 @@ class Table:
         The secret key of the hash by which the rows of each unit were chosen. It may be None if no rows had to be
         chosen.
     unit_codes
-        The number of each row's unit, shape (rows,). It is needed for samples of whole units, and to count each unit
-        once for each of its keys. None where units are not known, or each unit has one row.
+        The number of each row's unit, shape (rows,). These numbers are needed to sample whole units, and to count a
+        unit once for each of its keys. None where units are not known, or each unit has one row.
     keys
         The keys of each open attribute, by its name (see `KeyColumn`). The schema does not list the values of such an
         attribute. Its keys are the texts of its cells, and its codes are all 0.
     unit_places
         The place of each row within its unit, from 0, where `unit_codes` are known. It depends on the unit's own rows
-        alone. A plan may release from the rows at the first places only (see `queries.AtReleasedRows`).
+        alone. A plan may count only the rows at each unit's first k places (see `queries.AtReleasedRows`).
     """
 
     schema: Schema
@@ -169,14 +169,15 @@ class Table:
             Raw values of every numeric attribute, each of shape (rows,), in agreement with the codes, NaN where
             missing. They are copied. By default each value is the middle of its bin.
         unit
-            The privacy unit. You must not give more rows of a unit than it may have.
+            The privacy unit. You must not give more than `unit.rows` rows of any unit.
         keys
-            For every open attribute, the text of each row, or None. The attribute's codes must all be 0.
+            For every open attribute, the text of each row, or None for a missing one. The attribute's codes must all
+            be 0.
 
         Raises
         ------
         InputError
-            If a shape, type or range is wrong. The sentence names the attribute.
+            If a shape, type or range is wrong.
 
         Examples
         --------

@@ -1,7 +1,7 @@
 """Storage for the columns of a growing table, in memory or in files that nobody else can open.
 
-A file is private to this process and has no name, so it is gone when the process ends, however it ends. The system
-keeps as much of the file in memory as there is room for.
+A file is private to this process and has no name. So the file is gone when the process ends, even if it is killed. The
+operating system keeps the file in memory as long as there is room.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class GrowingArray(abc.ABC):
 
     @abc.abstractmethod
     def take(self) -> NDArray[Any]:
-        """Return the whole array, and forget it here."""
+        """Return the whole array. Afterwards this storage is empty."""
 
 
 def growing_array(dtype: np.dtype[Any], *, mapped: bool) -> GrowingArray:
@@ -96,7 +96,7 @@ class _InFile(GrowingArray):
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view of an array. Kernels share a table's arrays, and are compiled for read-only ones."""
+    """Return a read-only view of an array. Kernels (functions compiled by numba) are compiled for read-only arrays."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -80,10 +80,10 @@ class Guess:
     is_number
         Whether the cells are numbers or dates, and not labels.
     found
-        A text for the owner only. It says which cells are not in the notation of programs, or may mean something else
-        than they mean in that notation. Empty if there are no such cells.
+        A text for the owner only. It says which cells are not in the notation of programs, and which cells are, but may
+        mean something else. Empty if there are no such cells.
     proposal
-        A text that says how the drafted schema reads such cells.
+        A text that says how the drafted schema reads the cells that `found` tells of.
     """
 
     options: ColumnOptions = attrs.field(factory=ColumnOptions)
@@ -157,7 +157,7 @@ def _with_nulls(options: ColumnOptions, rest: DistinctCells, cells: int) -> Gues
 
 
 def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
-    """Return the guess for numbers with a decimal comma or thousands separators, None if they are no such numbers."""
+    """Return the guess for numbers with a decimal comma or thousands separators, None if the cells are none."""
     texts = cells.texts
     if not len(texts):
         return None
@@ -183,7 +183,7 @@ def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
 
 
 def _guess_with_symbols(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
-    """Return the guess for numbers with a usual symbol, such as 3,5 kg or $ 10, None if they are no such numbers."""
+    """Return the guess for numbers with a usual symbol, such as 3,5 kg or $ 10, None if the cells are none."""
     sample = [_AROUND_NUMBER.fullmatch(text) for text in cells.head(_FEW).texts.to_list()]
     symbols = {beside.strip() for match in sample if match for beside in match.groups() if beside.strip()}
     if not symbols or not all(sample) or not symbols <= _SYMBOLS:
@@ -249,10 +249,10 @@ def _guess_dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gue
 
 @functools.cache
 def _shape_pattern(form: str) -> re.Pattern[str]:
-    """Return a pattern that matches the shape of every text in a format. The shapes of other texts may match, too.
+    """Return a pattern that matches the shape of every text in a format.
 
-    So this quick test can only exclude a format. In the shape of a text, each run of digits is written as 0, and each
-    run of letters as a.
+    In the shape of a text, each run of digits is written as 0, and each run of letters as a. Texts in other formats may
+    have the same shape, so this quick test can only exclude a format.
     """
     if form == ISO:
         return re.compile("0-")
@@ -302,7 +302,8 @@ def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series])
 def yes_and_no(labels: Sequence[str]) -> dict[str, list[str]]:
     """Return one spelling of yes and one of no, each with its other spellings.
 
-    The result is empty if a label means anything other than yes, no or a missing value.
+    A word that has one spelling only is left out. The result is empty if a label means anything other than yes, no or a
+    missing value.
 
     Examples
     --------

@@ -1,12 +1,12 @@
 """The choice of at most k rows of each privacy unit, by facts of that unit alone.
 
 Each row gets a key: a hash of its unit's id and of its place among that unit's own rows. Each unit keeps the k rows
-with the smallest keys, in the order of the table. So one more unit adds its own rows, at most k, and changes nothing
+with the smallest keys, in the order of the table. So one more unit adds at most k rows of its own and changes nothing
 else, since no other unit's ids, places or keys depend on it. A row's place in the whole table is not used, since one
 more row would shift it for all rows below. The number of other units' rows is not used either.
 
-The hash has a key of its own, which is private, so that nobody can write rows that are sure to be kept. What one more
-unit changes is bounded whatever this key is.
+The hash also depends on a private key of the table, so that nobody can write rows that are sure to be kept. What one
+more unit changes is bounded whatever this key is.
 
 A row without an id is left out, since it belongs to no unit and no claim would cover it. Reading goes on, because a run
 that stopped would reveal that there is such a row. Reading stops only if the owner asserts `data-fits-schema`.
@@ -124,15 +124,15 @@ class RowChoice:
 
     @functools.cached_property
     def _number(self) -> NDArray[np.intp]:
-        """By the code of a unit with several rows, its position among these units. Meaningless for other units.
+        """For each unit, by its code: its position among the units with several rows.
 
-        For units with one row there is nothing to choose.
+        For a unit with one row the number means nothing, since there is nothing to choose.
         """
         return np.cumsum(self._sizes > 1) - 1
 
     @functools.cached_property
     def _unit_keys(self) -> NDArray[np.uint64]:
-        """The keys of the units with several rows. The choice of rows and that of their places share them."""
+        """The keys of the units with several rows. Rows and their places are chosen by the same keys of units."""
         return unit_keys(self._key, self._unit_ids())
 
     def _unit_ids(self) -> pl.Series:

@@ -1,9 +1,9 @@
 """A filter for messages of a Dask cluster that was not started here.
 
-Only the few classes that this client needs are unpickled. Dask unpickles messages in several places, all by one of its
-functions. While this client talks to such a cluster, a replacement of that function refuses every class and function
-that is not listed here. Other clients of the process are not affected. A context
-variable, which Dask's tasks and threads inherit, says which messages are read for this client.
+Only the few classes that this client needs are unpickled. Dask unpickles messages in several places, but always by the
+same function. While this client talks to such a cluster, a replacement of that function refuses every class and
+function that is not listed here. Other clients of the process are not affected. A context variable, which Dask's tasks
+and threads inherit, says which messages are read for this client.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rows of a database's table or query, whose cells are read as texts, each by itself.
+"""Rows of a table or a query in a database. Each cell is read as a text, by itself.
 
-A query is sent as a subquery in parentheses, so that a database cannot run any other statement. Nothing is ever
+A query is sent as a subquery in parentheses, so that a database can run nothing but a query. Nothing is ever
 committed.
 """
 
@@ -39,9 +39,9 @@ class SqlRows:
     Attributes
     ----------
     name
-        The name in errors.
+        The name of the table or the query in errors.
     columns
-        The names of its columns.
+        The names of the columns.
     """
 
     name: str

@@ -27,7 +27,7 @@ def require_table_name(name: str, what: str) -> str:
     Raises
     ------
     InputError
-        If the name belongs to either, or cannot be printed.
+        If the name belongs to the database or to an engine, or cannot be printed.
     """
     printable_name(name, what)
     for part in name.lower().split("."):
@@ -47,8 +47,8 @@ class DatabaseTable(UnreadTable):
     Attributes
     ----------
     table
-        The name of a table or view as the database lists it, with the name of its database schema and a dot in front if
-        it has one. Two names, of the left and the right view, if `id` joins them.
+        The name of a table or view as the database lists it. If the table is in a database schema, the schema's name
+        and a dot come first, as in "clinic.visits". Two names, of the left and the right view, if `id` joins them.
     schema
         As for `read_table`.
     order

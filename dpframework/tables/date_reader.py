@@ -103,7 +103,7 @@ def parse_times(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]
 def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
     """Return dates, points in time (in their own zone) or times of day as numbers (see `DateUnit`).
 
-    Return None for other types, and for times of day unless the unit is hours.
+    Return None for other types, and for times of day if the unit is not hours.
     """
     import polars as pl
 
@@ -132,7 +132,7 @@ def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
 def date_number(cell: Any, unit: DateUnit) -> float | None:
     """Return a Python date or time as a number (see `DateUnit`).
 
-    Return None for any other object, and for a time of day unless the unit is hours.
+    Return None for any other object, and for a time of day if the unit is not hours.
     """
     if is_missing(cell):
         return None

@@ -1,8 +1,8 @@
 """Derived columns of some rows, made from the codes and values of the columns that they read.
 
 Every reader of tables first encodes the columns of its files, and then makes the derived columns from their codes and
-values. So in every container and engine, a derived cell follows from cells of its own row alone, and these cells are in
-the schema's domain.
+values. So a cell that is derived from a row depends on that row's encoded cells alone, which are in the schema's
+domain. This holds for every form of a table (such as a file or a data frame) and every engine.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ class DistinctCells:
     counts
         How many cells hold each text, shape (texts,).
     numbers
-        Each text as a number in the notation of programs, NaN where it is no number, shape (texts,).
+        Each text as a number, NaN where it is no number, shape (texts,). Only numbers as programs write them count,
+        with a decimal point and without thousands separators.
     strange
         Which texts are no numbers, shape (texts,).
     missing
@@ -46,7 +47,7 @@ class DistinctCells:
 
     @classmethod
     def of(cls, series: pl.Series) -> DistinctCells:
-        """Return the distinct cells of a column of texts. A text longer than any label is left out."""
+        """Return the distinct cells of a column of texts. A text that is too long for a label is left out."""
         short = series.set((series.str.len_bytes() > MOST_CELL_BYTES).fill_null(False), None)
         return distinct_cells({"": short})[""]
 
@@ -97,7 +98,7 @@ class DistinctCells:
 
 
 def distinct_cells(columns: Mapping[str, pl.Series]) -> dict[str, DistinctCells]:
-    """Return the distinct cells of columns of texts. A column with a text longer than any label is left out.
+    """Return the distinct cells of columns of texts. A column with a text that is too long for a label is left out.
 
     All columns go through each step together, since each step of polars has a fixed cost and there are many columns.
 

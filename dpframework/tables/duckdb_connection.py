@@ -145,7 +145,7 @@ class DuckDBConnection(SqlConnection):
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """See `SqlConnection`. If the block fails, the lists are forgotten too."""
+        """See `SqlConnection`. If the block fails, the lists that `lookups` made are forgotten too."""
         try:
             with super().snapshot():
                 yield

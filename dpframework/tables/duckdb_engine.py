@@ -67,8 +67,8 @@ class DuckDB(SqlEngine):
     def address(self) -> str | None:
         """DuckDB's name and version, and the file of its database, if there is one.
 
-        DuckDB is named since its code counts the rows. Plans show this text, and the approval of a plan holds for
-        nothing else.
+        DuckDB is named since its code counts the rows. Plans show this text, and the approval of a plan holds for no
+        other text.
         """
         try:
             there = f"DuckDB {version('duckdb')}, in this process"
@@ -112,7 +112,7 @@ class DuckDB(SqlEngine):
 
     def _place(self, table: str, columns: Collection[str]) -> str | None:
         if any(name.lower() == "rowid" for name in columns):
-            return None  # "rowid" would name that column, in which rows may be equal
+            return None  # "rowid" would name that column, in which several rows may hold the same value
         *schema, name = table.split(".")
         where = f"schema_name = {text(schema[-1] if schema else 'main')} and table_name = {text(name)}"
         found = self._connection.rows(f"select 1 from duckdb_tables() where database_name = '{SOURCE}' and {where}")
@@ -122,9 +122,9 @@ class DuckDB(SqlEngine):
 def _require_read_alike(place: str, columns: Mapping[str, str], read: ReadOptions) -> None:
     """Refuse a Parquet file if DuckDB would read other cells in a column than other engines read.
 
-    Some types stand only in the note that Arrow leaves in a file, which DuckDB does not read. It takes a length of time
-    for a number, a number of 128 bits for bytes, and a time in a zone for the time in UTC. Very long decimal numbers it
-    rounds.
+    Some types are written only in a note that Arrow leaves in a file, and DuckDB does not read this note. So DuckDB
+    takes a length of time for a number, a number of 128 bits for bytes, and a time in a zone for the time in UTC. It
+    also rounds very long decimal numbers.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Encode a private column as integer codes of the values and bins that the schema lists, each cell by itself.
 
-This module sees private cells. So no error here shows a cell or a number of cells. Nor does it keep another library's
-error, which might show cells.
+This module sees private cells. So no error here shows a cell or a number of cells. Errors of other libraries, which
+might show cells, are not passed on.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ VALUES_OUTSIDE = {
 
 
 def require_fit(attribute: Attribute, found: Collection[Unfit], where: str) -> None:
-    """Refuse a column with cells outside the schema. `where` begins the sentence.
+    """Refuse a column with cells outside the schema. The message begins with `where`.
 
     Raises
     ------
@@ -277,9 +277,9 @@ def _bins(numbers: NDArray[np.float64], cuts: Sequence[float]) -> NDArray[np.int
 def _bins_of_even(numbers: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.integer] | None:
     """Return the number of cuts at or below each number, None if the cuts are not nearly even. For NaN it is arbitrary.
 
-    Each cut is less than a quarter of a step from its place on the even grid, and rounding moves the quotient by far
-    less than three quarters of a step. So a division finds this number up to an error of 1. Two comparisons with the
-    cuts themselves correct the error.
+    The even grid has equal steps from the first cut to the last. Each cut is less than a quarter of a step from its
+    point of the grid, and rounding moves the quotient by far less than three quarters. So a division by the step finds
+    the number of cuts up to an error of 1. Two comparisons with the cuts themselves correct the error.
     """
     steps = len(cuts) - 1
     even = np.linspace(cuts[0], cuts[-1], len(cuts))

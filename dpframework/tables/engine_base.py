@@ -1,4 +1,4 @@
-"""Engines, which hold the private rows and add up counts over their blocks.
+"""Engines, which hold the private rows as blocks and add up the counts of all blocks.
 
 A miner never sees an engine. An engine needs only a few operations on opaque handles of rows, and the rows may be on
 other machines. So a plugin can add an engine for a cluster without a change to any miner.
@@ -83,8 +83,8 @@ class Engine(abc.ABC):
     def counting_summary(self) -> str | None:
         """Return a sentence for reports, which says what counted the last table, and with how many queries.
 
-        By default return None, and reports say nothing of it. The sentence may depend on the plan and on releases only,
-        not on the rows.
+        By default there is no such sentence, and the result is None. The sentence may depend on the plan and on
+        releases only, not on the rows.
         """
         return None
 
@@ -136,7 +136,7 @@ class Engine(abc.ABC):
     def cache_of(self, rows: Rows) -> dict[Hashable, Any]:
         """Return the cache of counts for some rows, so that nothing is counted twice (private).
 
-        The cache goes when the rows go. By default nothing is cached, and each call returns a new, empty dictionary.
+        The cache is dropped with the rows. By default nothing is cached: each call returns a new, empty dictionary.
         """
         return {}
 
@@ -188,7 +188,7 @@ class Engine(abc.ABC):
         """Return a handle of a sample of whole units, by the table's `unit_codes`.
 
         Either all rows of a unit are in the sample, or none, in whichever blocks they lie. `drawn` is called once, with
-        the number of units that have a row among these. By default samples of units are refused, as in `sample`.
+        the number of units that have a row among `rows`. By default samples of units are refused, as in `sample`.
 
         Raises
         ------
@@ -217,7 +217,7 @@ def rows_of(block: Block) -> NDArray[np.int64]:
 class RelatedCaches:
     """The caches around one part of a split table: the cache of the whole, and the caches of all its parts.
 
-    All parts share one list, so that memory grows with their number and not with its square.
+    All parts share one list, so that memory grows with the number of parts and not with the square of that number.
 
     Attributes
     ----------
@@ -336,7 +336,7 @@ class Mapped(_Blocks):
 
     The files lie in the folder for temporary files (`$TMPDIR`) and are gone when the process ends. In memory, each part
     that a table is cut into takes at most one bit per row, and each attribute that a plan derives takes four bytes per
-    row. Some queries gather more (`Query.gathers`).
+    row. Queries that gather values of rows (see `Query.gathers`) may need more.
     """
 
     name = "mapped"

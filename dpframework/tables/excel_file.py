@@ -113,8 +113,8 @@ class ExcelFile:
 def _cells_of(workbook: Any, sheet: Any) -> pl.DataFrame:
     """Return the cells of a sheet as texts.
 
-    The library writes numbers with at most nine decimals. So the sheet is loaded as numbers, too, and a number that a
-    text does not stand for is written anew, with all of its digits.
+    The library writes numbers with at most nine decimals. So the sheet is loaded as numbers, too, and each number that
+    was rounded in its text is written again with all of its digits.
     """
     import polars as pl
 
@@ -123,7 +123,7 @@ def _cells_of(workbook: Any, sheet: Any) -> pl.DataFrame:
     )
     columns = []
     for text, number in zip(texts.iter_columns(), numbers.iter_columns(), strict=True):
-        # Where a text is no number, or a cell is none, the comparison is null.
+        # Where the text or the cell is no number, the comparison is null.
         rounded = (text.cast(pl.Float64, strict=False) != number).fill_null(False)
         whole = number.cast(pl.String).zip_with(rounded, text) if bool(rounded.any()) else text
         columns.append(whole.alias(text.name))

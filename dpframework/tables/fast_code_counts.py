@@ -1,8 +1,8 @@
 """Count codes fast. Counts without classes use numpy alone, so that a study of counts need not load numba.
 
-A pair of one-byte codes is counted as one number below 65,536. Counting these numbers takes half as many additions, and
-consecutive additions to the same cell, which wait for each other, are rarer. The counts of pairs, summed once over the
-first code and once over the second, give the exact counts of codes.
+A pair of one-byte codes is counted as one number below 65,536. This takes half as many additions as counting each code.
+Also, an addition to the same cell as the addition before must wait for it, and with pairs this is rarer. The counts of
+pairs, summed once over the first code and once over the second, give the exact counts of codes.
 """
 
 from __future__ import annotations
@@ -116,5 +116,5 @@ def counts_by_class(
 
 
 def _are_small(cells: int, rows: int) -> bool:
-    """Tell whether four tables of `cells` cells are small beside the rows."""
+    """Tell whether four tables of `cells` cells each have, together, at most as many cells as there are rows."""
     return 4 * cells <= rows

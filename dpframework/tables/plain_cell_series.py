@@ -29,7 +29,7 @@ _MISSING_KINDS = {"NAType", "NaTType"}  # classes of pandas, by name because pan
 
 
 def quietly(action: Callable[[], T], sentence: str, kind: type[InputError] = InputError) -> T:
-    """Run `action`. If it fails, raise an InputError, or its subclass `kind`, with this sentence alone.
+    """Run `action`. If it fails, raise an InputError, or its subclass `kind`, with the message `sentence` alone.
 
     Readers' errors quote cells. The new error is raised outside the handler, so that it has no context, which could
     show cells.
@@ -53,10 +53,11 @@ class Column:
     series
         The cells: numbers, texts, booleans, or nothing but nulls. Null where a cell is missing or foreign.
     foreign
-        Whether each cell holds a value that no schema can hold, such as a date or a list, shape (rows,). None if none
-        does.
+        Whether each cell holds a value that no schema can hold, such as a date or a list, shape (rows,). None if no
+        cell does.
     categories
-        Whether the container calls the values categories, even where they read as numbers. Only inference uses it.
+        Whether the container calls the values categories, even where they read as numbers. Only schema inference uses
+        this.
     """
 
     series: pl.Series
@@ -85,7 +86,7 @@ def as_column(values: Any, where: str) -> Column:
     values
         A series of polars, pandas or pyarrow (also through narwhals), a numpy array, a list, or a `Column`.
     where
-        The beginning of an error's sentence, which names the column.
+        The words that begin each error's message. They name the column.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def plain_cells(values: Any, where: str) -> tuple[pl.Series | Sequence[Any], boo
     Raises
     ------
     InputError
-        If `values` is no column; `where` begins the sentence.
+        If `values` is no column. The message begins with `where`.
     """
     import polars as pl
 
