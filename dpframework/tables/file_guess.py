@@ -37,7 +37,7 @@ def guess_file(data: Any) -> ReadOptions | None:
     Return None for other data.
 
     The encoding is UTF-16 if the file begins with a byte order mark of UTF-16. Otherwise it is UTF-8 if all bytes that
-    are read agree with that, else windows-1252.
+    are read are valid UTF-8, else windows-1252.
 
     The separator is found by the first of these rules that some separator fulfils. If several fulfil it, the one that
     gives the most fields is chosen.

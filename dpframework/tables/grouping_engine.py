@@ -113,7 +113,7 @@ class GroupingEngine(Engine):
 
     @abc.abstractmethod
     def tables(self, rows: Rows, tables: Sequence[Crosstab]) -> list[NDArray[np.int64]]:
-        """Return the counts of some rows in cross tables, each array in its table's shape, 0 where there is no row."""
+        """Return the counts or sums of some rows in each cross table, in the table's shape, 0 where there is no row."""
 
     def tables_of(self, asked: Sequence[tuple[Rows, Sequence[Crosstab]]]) -> list[list[NDArray[np.int64]]]:
         """Return the counts of several sets of rows of one table, each in its own cross tables.

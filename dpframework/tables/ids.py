@@ -100,7 +100,7 @@ class Ids:
         return Ids(self.series.set(pl.Series(~rows), None), self.unfit & rows, rows)
 
     def require_all(self, what: str) -> None:
-        """Refuse rows without an id. `what` names the ids and begins the sentence.
+        """Refuse rows without an id. `what` names the ids and begins the message.
 
         Raises
         ------
@@ -147,7 +147,7 @@ def ids_of(values: Any, where: str) -> Ids:
     values
         One column, in any form that `encode_column` takes, or its `Ids`.
     where
-        The beginning of an error's sentence, which names the column.
+        The words that begin each error's message. They name the column.
 
     Raises
     ------
@@ -227,8 +227,8 @@ def _of_series(series: pl.Series, where: str) -> pl.Series:
 def whole_numbers(ids: pl.Series) -> pl.Series | None:
     """Return ids as 64-bit numbers if possible, since sorting and joining these takes a third of the time.
 
-    The result is None unless each text is null, or a whole number of at most 18 digits without a plus sign or leading
-    zeros.
+    Each text must be null, or a whole number of at most 18 digits without a plus sign or leading zeros. Otherwise the
+    result is None.
     """
     import polars as pl
 
@@ -284,7 +284,7 @@ def _of_object(cell: Any) -> Any:
 
 
 def _of_text(text: str) -> str:
-    """Return the id of a text. It shows the text's bytes if the text is not UTF-8 or begins with the mark."""
+    """Return the id of a text. A text that is not UTF-8, or begins with the mark, is replaced by the mark and bytes."""
     stripped = of_id(text)
     try:
         stripped.encode()
@@ -313,14 +313,14 @@ def _of_float(number: Any) -> str:
 def require_type_of_ids(values: Any, where: str) -> None:
     """Refuse a series or array whose type cannot hold ids.
 
-    A list and a polars series of Python objects have no such type, so they pass.
+    A list and a polars series of Python objects pass, since their type does not say what their cells are.
 
     Parameters
     ----------
     values
         A series of polars, pandas or pyarrow (also through narwhals), a numpy array, or a list.
     where
-        The beginning of an error's sentence, which names the column.
+        The words that begin each error's message. They name the column.
 
     Raises
     ------

@@ -41,7 +41,8 @@ class WholeSteps:
     origin, step
         The value at step 0, and the length of a step.
     half_up
-        Whether a value half way between two steps counts as the upper one. Otherwise it counts as the even one.
+        Whether a value half way between two steps counts as the upper step. Otherwise it counts as the step with the
+        even number.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def as_cases(column: Column, schema: Schema) -> Column:
 
 
 def describe_known(name: str, number: float) -> Description:
-    """Return a description that holds in each row that has a value of a numeric attribute, and in no other row."""
+    """Return a description of all rows that have a value of a numeric attribute, below a number or not below it."""
     return Or([Below(name, number), Not(Below(name, number))])
 
 
@@ -154,7 +155,7 @@ def require_own_codes(own: Attribute, counted: Attribute) -> None:
     Raises
     ------
     InputError
-        If it has more codes. The sentence names the attribute and both numbers of codes.
+        If the table's attribute has more codes. The sentence names the attribute and both numbers of codes.
     """
     if own.size > counted.size:
         raise InputError(
@@ -164,7 +165,7 @@ def require_own_codes(own: Attribute, counted: Attribute) -> None:
 
 
 def codes_in_bins(block: Block, attribute: Attribute) -> NDArray[Any]:
-    """Return an attribute's codes for a block's rows, from the raw values if its bins differ from the schema's."""
+    """Return an attribute's codes for a block's rows. If its bins differ from the schema's, raw values are read."""
     own = block.schema[attribute.name]
     if not isinstance(attribute, Numeric) or own == attribute:
         require_own_codes(own, attribute)
@@ -175,7 +176,7 @@ def codes_in_bins(block: Block, attribute: Attribute) -> NDArray[Any]:
 
 
 def _codes(block: Block, column: Column) -> NDArray[Any]:
-    """Return the number of the cell that each row of a block has along one axis, shape (rows,)."""
+    """Return the number of each row's cell along one axis of a cross table, shape (rows,)."""
     if isinstance(column, Cases):
         return column.cells(block)
     if isinstance(column, Attribute):
@@ -265,7 +266,7 @@ class Crosstab:
 @final
 @attrs.frozen(eq=False)
 class JointCounts:
-    """The cross tables from whose counts a query's counts follow, and the function that computes the query's counts.
+    """Cross tables, and the function that computes a query's counts from the counts of these tables.
 
     Attributes
     ----------
@@ -287,7 +288,7 @@ class JointCounts:
         return self.assemble([table.count(block) for table in self.tables])
 
     def require_shown(self, attribute_sources: AttributeSources) -> None:
-        """Refuse tables that read an attribute that the query does not declare.
+        """Refuse tables that read an attribute without the query declaring it.
 
         Parameters
         ----------

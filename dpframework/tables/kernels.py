@@ -24,8 +24,8 @@ def add_class_counts(
 ) -> None:
     """Add each row to counts[its code, its class].
 
-    Rows are dealt out to four tables in turn. If many consecutive rows fall into the same cell, an addition then need
-    not wait for the one before it. This is twice as fast on skewed attributes.
+    Rows are dealt out to four tables in turn. So if many consecutive rows fall into the same cell, an addition need not
+    wait for the addition before. This is twice as fast on skewed attributes.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ def halve_rows(
 
     Positions of the first kind are written from the array's start, positions of the second kind from its end backwards.
 
-    Each position is written at both ends, and the next position overwrites one of the two. This needs no branch, which
-    a processor could not predict, and so takes a third of the time.
+    Each position is written at both ends, and the next position overwrites one of the two. So the loop has no branch,
+    which a processor could not predict. It takes a third of the time.
 
     Parameters
     ----------

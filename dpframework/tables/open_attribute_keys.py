@@ -160,7 +160,7 @@ def keys_of_texts(attribute: Open, given: Sequence[str | None]) -> KeyColumn:
 
 
 def add_counts(counted: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Return, by key, the sum of its counts in all of the mappings."""
+    """Return the sum of each key's counts in all mappings, by key."""
     total: dict[str, int] = {}
     for one in counted:
         for key, count in one.items():

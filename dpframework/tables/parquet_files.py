@@ -62,8 +62,8 @@ class ParquetFile:
     zoned
         The columns of times in a zone other than UTC.
     noted
-        By the names of columns whose types only Arrow's note in the file tells, what their cells are. A reader that
-        does not know the note takes them for something else.
+        What the cells are, by the name of each column whose type is written only in a note that Arrow leaves in the
+        file. A reader that does not know this note takes the cells for something else.
     """
 
     place: str

@@ -1,4 +1,4 @@
-"""How a table in files is read in pieces. One process can do so too, to test that nothing depends on the pieces."""
+"""Read a table in files piece by piece, as workers do. One process can do so, to test that pieces change no result."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_in_pieces(
     files
         The table.
     number, buckets
-        The least number of pieces, and the number of buckets if the table is shuffled.
+        How many pieces there are at least, and how many buckets if the table is shuffled (see `Shuffle`).
     shuffle
         A function that returns the shuffle, as `shuffle_of` does.
 

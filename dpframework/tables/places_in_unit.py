@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 @final
 class RowPlaces:
-    """The places of some rows within their units. Each depends on the rows of its own unit alone.
+    """The places of some rows within their units. A row's place depends on the rows of its own unit alone.
 
     Parameters
     ----------
     find
-        A function that returns the places, shape (rows,). It is called once, when they are first read.
+        A function that returns the places, shape (rows,). It is called once, when the places are first read.
     """
 
     def __init__(self, find: Callable[[], NDArray[np.unsignedinteger]]) -> None:

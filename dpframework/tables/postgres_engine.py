@@ -33,7 +33,7 @@ class Postgres(SqlEngine):
     timeout
         The number of seconds after which a query is ended, which ends the run. By default there is no limit.
     trust_network
-        Whether a server on another machine need not show a certificate.
+        Whether to accept a server on another machine that shows no certificate. By default it is refused.
 
     Raises
     ------
@@ -82,7 +82,7 @@ class Postgres(SqlEngine):
     def address(self) -> str:
         """The database's host, port, name and user, and the version of psycopg.
 
-        Plans show this, and the approval of a plan holds for nothing else.
+        Plans show this text, and the approval of a plan holds for no other text.
         """
         given = self._parameters()
         at = f"{given.get('hostaddr') or given.get('host') or 'this machine'}:{given.get('port', '5432')}"

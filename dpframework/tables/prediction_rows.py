@@ -78,9 +78,9 @@ class NewRows:
         schema
             The attributes that the model reads.
         out_of_domain
-            How to treat a value outside the schema. "error" refuses it. "clamp" moves a number beyond a bound to
-            that bound, and takes all other such values as missing. "missing" takes all such values as missing. Where
-            the schema allows no missing values, these cells are unknown.
+            How to treat a value outside the schema. "error" refuses it. "missing" takes it as missing. "clamp" moves a
+            number beyond a bound to that bound, and takes every other value outside the schema as missing. Where the
+            schema allows no missing values, a cell that counts as missing is unknown.
         source
             The name of the rows in errors.
 

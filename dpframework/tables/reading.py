@@ -41,7 +41,7 @@ def encode_bounded(
 ) -> Table:
     """Return a table of a source's rows, encoded block by block. Each unit keeps at most `unit.rows` of its rows.
 
-    If the schema has `per_unit`, the table has one row for each unit instead, made from all of its rows.
+    If the schema has `per_unit`, the table has one row for each unit instead, made from all rows of the unit.
     """
     names_to_read(schema, unit)
     unit.require_span()
@@ -104,7 +104,7 @@ def add_rows(builder: TableBuilder, source: Source, schema: Schema, rows: pl.Ser
     Raises
     ------
     InputError
-        If the source now has another number of rows, so that it has changed.
+        If the source now has another number of rows, so it has changed since it was first read.
     """
     positions, first = rows.to_numpy(), 0
     for block in source.blocks(schema.column_names):

@@ -114,7 +114,7 @@ def draft_of(
     columns
         The whole columns by name, as their table holds them.
     wheres
-        The beginning of an error's sentence about each column, by the column's name.
+        The words that begin an error's message about each column, by the column's name.
     views
         "left" or "right" for each column of two views, by the column's name.
     choices

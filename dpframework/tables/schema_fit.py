@@ -1,4 +1,4 @@
-"""Compare a table with a schema for its owner, apart from any run. The result is not private.
+"""Tell the owner of a table where it does not fit a schema, apart from any run. The result is not private.
 
 A run reads any rows, and does not say how it treated cells that do not fit the schema. So the owner adapts the schema
 to the data beforehand, and learns here how many cells do not fit, and which.

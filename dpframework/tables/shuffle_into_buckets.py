@@ -12,8 +12,8 @@ The rows are the same as from `read_table`, whatever the number of pieces and bu
 cells. They pass between the processes that read, and go nowhere else.
 
 The hash uses the secret key of the table, so that nobody who writes ids can send them all to the same bucket. Which
-bucket an id is in does not change the rows. The hash is cryptographic because it must be the same on all machines, and
-the faster hashes of dataframes are not.
+bucket an id is in does not change the rows. The hash must be the same on all machines. The faster hashes of dataframes
+are not, so it is a cryptographic one.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Shuffle(abc.ABC, Generic[S]):
         Raises
         ------
         DoesNotFit
-            If the policy is strict, and the findings contradict it.
+            If the policy is strict, and refuses something in the findings.
         """
         if self.strict:
             self._require(found)

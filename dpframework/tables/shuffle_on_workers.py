@@ -4,8 +4,8 @@ A piece is a part of a table that the worker reads. A bucket stands for a group 
 pieces (see `shuffle_into_buckets`).
 
 Workers ask each other for messages by Dask's calls of actors, over its connections (TLS, unless the owner trusts the
-network). No message passes through the scheduler or the client. Messages are no results of Dask's tasks, either. Dask
-would write those to its folder when memory is short, and tell the scheduler the size of each.
+network). No message passes through the scheduler or the client. Nor is a message the result of a Dask task. Dask would
+write results to its folder when memory is short, and tell the scheduler the size of each.
 """
 
 from __future__ import annotations

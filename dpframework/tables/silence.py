@@ -56,8 +56,8 @@ def silenced(*, streams: bool = False, words: bool = False) -> Iterator[None]:
         Whether to drop logs and all output to standard output and standard error, even by C code. Reading needs this,
         since libraries may print cells. A progress bar that must be seen needs its own file descriptor.
     words
-        Whether to drop logs and the output of Python code, but not that of C code. This takes a few microseconds,
-        little enough for each release.
+        Whether to drop logs and the output of Python code, but not that of C code. This takes only a few microseconds,
+        so it can be done at each release.
     """
     with _warnings, _streams if streams else _words if words else contextlib.nullcontext(), np.errstate(all="ignore"):
         yield
@@ -106,7 +106,7 @@ class _Names:
 
 @contextlib.contextmanager
 def _without_words() -> Iterator[None]:
-    """Drop all text that is written to Python's streams, by either of their names, and disable logging."""
+    """Drop all text that is written to Python's streams, by any name in `STREAMS`, and disable logging."""
     _names.hide(_WORDS)
     try:
         with _logs:

@@ -131,7 +131,7 @@ def whole_column(parts: Sequence[Any], where: str) -> Any:
     parts
         The blocks, each in a form that `as_column` takes.
     where
-        The beginning of an error's sentence, which names the column.
+        The words that begin each error's message. They name the column.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def open_source(
     part
         The part of the rows of each Parquet file that is read, as (k, n): number k of n equal parts, counted from 0.
     read
-        The separator and the encoding of CSV files, by default commas and UTF-8, the sheet of an Excel workbook, and
+        The separator and the encoding of CSV files (by default commas and UTF-8), the sheet of an Excel workbook, and
         the table or the query of a database.
 
     Raises
@@ -179,7 +179,7 @@ def open_source(
     NotOpened
         If there is no such file, a file is named twice, its kind is not accepted, or the system refuses it.
     InputError
-        If a file cannot be read, or cannot be opened after another one was.
+        If a file cannot be read, or if it cannot be opened after another file was opened.
     """
     places = [data] if isinstance(data, str | os.PathLike) else data
     if isinstance(places, list | tuple) and all(isinstance(place, str | os.PathLike) for place in places):

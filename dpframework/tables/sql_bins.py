@@ -63,9 +63,9 @@ class EvenSteps:
         """Return steps that give every number the right bin, None if there are no such steps or fewer than three cuts.
 
         A larger number never gets a smaller bin, since subtraction, division by a positive number and `floor` keep the
-        order of numbers, even with rounding. So if the lower end, each cut and the float before each cut get the right
-        bin, then all numbers do. In the same way, if these numbers get the right bin or the next one, then all numbers
-        do.
+        order of numbers, even with rounding. So it is enough to test the lower end, each cut and the float before each
+        cut: every other number lies between two of these numbers that have the same bin. If they get the right bin, or
+        the next bin, then so does the number between them.
         """
         width = (upper - lower) / (len(cuts) + 1)
         even = all(lower + width * (k + 1) == cut for k, cut in enumerate(cuts))

@@ -22,7 +22,7 @@ class CellKind(enum.Enum):
 
     WHOLE = "whole numbers of 8 bytes at most"
     REAL = "numbers in floating point"
-    TRUTH = "truths"
+    TRUTH = "true and false"
     TEXT = "texts, and what is read by its digits: decimals, larger whole numbers"
     BYTES = "bytes"
     UUID = "UUIDs"

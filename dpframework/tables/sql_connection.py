@@ -23,8 +23,8 @@ class SqlConnection(abc.ABC):
     """A connection to a database.
 
     Its statements contain names of tables, columns and files, the owner's own query if there is one, whole numbers and
-    thresholds. No cell and no label is written into them, since databases may log statements. All other data that is
-    sent is numbers, such as codes of distinct cells and places of rows.
+    thresholds. No cell and no label is written into them, since databases may log statements. All other data is sent as
+    numbers, such as codes of distinct cells and places of rows.
     """
 
     #: The name of the database in errors.
@@ -101,8 +101,8 @@ class SqlConnection(abc.ABC):
     def lookups(self, table: str, numbers: Sequence[str], rows: int, cell: str) -> dict[str, str] | None:
         """Return, by column, SQL expressions that look up the numbers of a cell in a table without a join.
 
-        They are null for a cell that is not in the table. The result is None if a join is as fast in this database.
-        Variables for the lookup are forgotten when the table is dropped.
+        For a cell that is not in the table, these expressions are null. The result is None if a join is as fast in this
+        database. Variables for the lookup are forgotten when the table is dropped.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """Derived columns of a table of codes in a database, made from the distinct cells that they read.
 
-A derived cell depends on the cells of its row alone. So each distinct combination of these cells is derived once, in
-this process, by the same function as in any other table, and joined back. No expression is evaluated in SQL, whose
-functions may differ.
+A derived cell depends on the cells of its row alone. So this process derives a cell once for each distinct combination
+of these cells, by the same function as in any other table. The results are joined back to the rows. No expression is
+evaluated in SQL, whose functions may give other results.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def read_of(schema: Schema, names: Sequence[str], found: Mapping[str, Any]) -> d
 
 
 def numbers_of(k: int, column: EncodedColumn) -> dict[str, NDArray[Any]]:
-    """Return the columns of a table of codes for the attribute at position `k` of the schema, by name."""
+    """Return the codes and values of the schema's attribute at position `k`, as the columns `c{k}` and `v{k}`."""
     codes: dict[str, NDArray[Any]] = {f"c{k}": column.codes.astype(np.int64)}
     return codes if column.values is None else {**codes, f"v{k}": column.values}
 

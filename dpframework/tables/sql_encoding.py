@@ -1,9 +1,9 @@
 """Encode the rows of a database. The distinct cells are encoded by the same functions as the cells of other tables.
 
 A cell's code depends on the cell alone. So each distinct cell is encoded once, in this process, as in any other table,
-and the codes are joined back by the cells' bytes. A numeric attribute that is stored as numbers is put into bins in SQL
-instead (see `sql_bins`), unless the schema reads it as dates or lists texts that stand for a missing value. Truths that
-are stored as truths need no search for distinct cells, unless the policy refuses cells that do not fit.
+and the codes are joined back to the rows by the cells' bytes. There are two exceptions. A numeric attribute that is
+stored as numbers is put into bins in SQL (see `sql_bins`), if the schema neither reads it as dates nor lists texts that
+stand for a missing value. A column of booleans needs no search for distinct cells, if the policy refuses no cells.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from dpframework.tables.sql_connection import SqlConnection, double
 class SqlSource:
     """Queries of some rows. Their columns are a0, a1, ..., one for each attribute that is not derived, and a few more.
 
-    Column `ak` holds the attribute at position k of the schema. Where they are needed, other columns follow, such as
-    `place`, which numbers the rows in the table's order.
+    Column `ak` holds the attribute at position k of the schema. If needed, other columns follow, such as `place`, which
+    numbers the rows in the table's order.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class SourceEncoder:
         return CodeExpressions(code, value, joined, ways)
 
     def _truths(self, attribute: Attribute, column: str, kind: ColumnType) -> CodeExpressions:
-        """Return the expressions for truths, where the policy refuses no cell, so that no distinct cells are needed."""
+        """Return the expressions for a column of booleans. No distinct cells are needed, since no cell is refused."""
         options = self._schema.read.of_column(attribute.name)
         given = (kind.values([True, False]), kind.missing())
         read = [cells_of(attribute, read_cells(attribute, options, one, "a column")) for one in given]

@@ -97,7 +97,7 @@ class SqlEngine(GroupingEngine):
     def _place(self, table: str, columns: Collection[str]) -> str | None:
         """Return the SQL expression of a row's place in a table with these columns, different for all rows.
 
-        None for a view, whose rows have no places.
+        The result is None for a view, since the rows of a view have no places.
         """
 
     @property

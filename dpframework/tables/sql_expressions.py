@@ -141,14 +141,14 @@ class SqlColumns:
         if steps.half_up:
             return f"cast(floor({exact} + 0.5e0) as bigint)"
         under = f"floor({exact})"
-        # This difference is exact, except for numbers between -0.5 and 0. There it is at least 0.5, even after
+        # This difference is exact, except for numbers between -0.5 and 0. For these it is at least 0.5, even after
         # rounding. If it is 0.5, the result is still 0, the nearest whole number, since the floor is -1, which is odd.
         rest = f"({exact} - {under})"
         odd = f"cast({under} as bigint) % 2 <> 0"
         return f"(cast({under} as bigint) + case when {rest} > 0.5e0 or ({rest} = 0.5e0 and {odd}) then 1 else 0 end)"
 
     def parts(self, by: Cut) -> dict[int, str]:
-        """Return, by the number of a part of a cut, the SQL test whether a row is in it.
+        """Return the SQL test whether a row is in a part, for each part of a cut, by the part's number.
 
         If several tests hold for a row, the row is in the part whose test comes first.
         """

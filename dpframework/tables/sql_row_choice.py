@@ -1,7 +1,7 @@
 """Choose the rows of a database that a table keeps: the rows of a period, a few of each unit, the pairs of two views.
 
-Distinct ids and dates leave the database, and for some units their numbers of rows. These are the units with more rows
-than they may keep. If a plan asks for places of rows in units, they are all units with several rows. Only numbers are
+Distinct ids and dates leave the database. So do the numbers of rows of units that have more rows than they may keep. If
+a plan asks for places of rows in units, so do the numbers of kept rows of all units that keep several. Only numbers are
 sent back. Which rows a unit keeps is chosen as in every other table, by the place of each row among the unit's own
 rows.
 """
@@ -85,7 +85,7 @@ class RowChooser:
         return f"select * from {name}"
 
     def of_period(self, piece: SqlPiece, span: Period, column: str) -> SqlPiece:
-        """Return a piece of those rows of another piece that have a date in a period.
+        """Return the rows of a piece that have a date in a period, as another piece.
 
         Raises
         ------
@@ -236,8 +236,8 @@ class RowChooser:
     def _number(self, pieces: Sequence[SqlPiece], column: str) -> tuple[list[str], Any]:
         """Give a number to each id of some pieces.
 
-        Return, for each piece, the query of those of its rows that have an id, with the id's number as `unit`. Also
-        return all ids, in the order of their numbers.
+        Return, for each piece, the query of its rows with an id. The query gives the id's number as `unit`. Also return
+        all ids, in the order of their numbers.
         """
         import polars as pl
 

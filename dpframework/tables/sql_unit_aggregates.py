@@ -1,8 +1,8 @@
-"""A table in a database with one row for each unit, made from all rows of the unit as in memory.
+"""A table in a database with one row for each unit, made from all rows of the unit, with the same results as in memory.
 
 The cells that an aggregate reads in a row are made in this process from the distinct cells, as for all derived columns.
-So is the column that the aggregate's result becomes. In between, the database only counts, compares whole numbers and
-doubles, and adds doubles in the order of the rows. The results of these operations are the same everywhere.
+So is the column that is made of the aggregate's results. In between, the database only counts, compares whole numbers
+and doubles, and adds doubles in the order of the rows. The results of these operations are the same everywhere.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _with_parts(
 ) -> str:
     """Return the name of a table that also has the cells that an aggregate reads in each row.
 
-    In these cells, -1 is a missing label or truth.
+    In these cells, -1 marks a missing label or boolean.
     """
 
     def make(found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -108,9 +108,10 @@ def _group(name: str, parts: Sequence[str]) -> str:
 
 
 def _rank(table: str, name: str, parts: Sequence[str]) -> str:
-    """Return the SQL of a query of each unit's known cells, where the result of the aggregate has the number 1.
+    """Return an SQL query that numbers each unit's known cells. The cell with number 1 is the aggregate's result.
 
-    For `mode` these are the unit's codes, from the most frequent one. Equally frequent codes are in their own order.
+    For `mode`, distinct codes are numbered, the most frequent code first. Of equally frequent codes, the smallest comes
+    first.
     """
     known = " and ".join(f"{part} is not null" if part.startswith("v") else f"{part} >= 0" for part in parts)
     if name == "mode":

@@ -24,7 +24,7 @@ from dpframework.tables.plain_cell_series import as_column
 
 
 def require_public_counts(schema: Schema, rows: int, source: str) -> None:
-    """Refuse a table that breaks the schema's public facts about the number of rows, since claims may rest on these.
+    """Refuse a table that breaks the schema's public facts about the number of rows. Privacy claims may rest on these.
 
     Raises
     ------
@@ -52,8 +52,8 @@ class RowFindings:
     rows
         The number of rows.
     unfit
-        For each attribute, the ways in which some of its cells lie outside the schema. Empty unless the policy is
-        `OutOfDomain.ERROR`.
+        For each attribute, the ways in which some of its cells lie outside the schema. Found only under the policy
+        `OutOfDomain.ERROR`, and empty under any other.
     """
 
     rows: int

@@ -2,8 +2,8 @@
 
 Each aggregate keeps a few arrays, most of them with one element per unit. A row changes the elements of its own unit
 alone, and rows are taken in order. So a unit's result depends on its own rows alone, whatever rows of other units lie
-between them and wherever blocks end. Missing cells are skipped. If all cells of a unit are missing, so is its result,
-but a count is 0.
+between them and wherever blocks end. Missing cells are skipped. If all cells of a unit are missing, its result is
+missing, except that a count is 0.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Accumulator(abc.ABC):
     def add(self, units: Units, parts: Sequence[Cells]) -> None:
         """Add rows in order, given their units and the cells of each expression that the aggregate reads.
 
-        All of them have the shape (rows,).
+        The array of units and each array of cells have the shape (rows,).
         """
 
     @abc.abstractmethod
@@ -192,8 +192,8 @@ class ColumnEncoder:
     Attributes
     ----------
     unfit
-        For each column, by its name, the ways in which some cells so far lie outside the schema. Empty unless the
-        policy is `OutOfDomain.ERROR`.
+        For each column, by its name, the ways in which some cells so far lie outside the schema. Found only under the
+        policy `OutOfDomain.ERROR`, and empty under any other.
     """
 
     def __init__(self, schema: Schema, source: str, policy: OutOfDomain) -> None:

@@ -7,8 +7,8 @@ order. So sums are rounded as when one process reads, and first and last values 
 piece is the new rows of some units.
 
 Counts do not depend on which piece holds the row of a unit. So another hash spreads units evenly over pieces. Samples
-do depend on it, since rows must then be in the order of `read_table`. If a plan samples, a unit's row is held by the
-piece with the unit's first row.
+do depend on this, since rows must then be in the order of `read_table`. So if a plan samples, a unit's row is held by
+the piece with the unit's first row.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class RowsOfUnits(Shuffle[None]):
 
 
 def _frame(attributes: Sequence[Attribute], columns: Mapping[str, EncodedColumn]) -> pl.DataFrame:
-    """Return encoded columns as a frame. Derived columns read no open attribute, so none is among them."""
+    """Return encoded columns as a frame. None of them is open, since derived columns read no open attribute."""
     import polars as pl
 
     arrays: dict[str, NDArray[Any]] = {}

@@ -86,7 +86,7 @@ class TallyAnswer:
         return "TallyAnswer(rows are private)"
 
 
-#: An answer of a worker. Besides the classes above: counts, versions by name, or the number of a sample that it made.
+#: An answer of a worker. Besides the classes above: counts, versions by name, or the number of a sample or a table.
 Answer: TypeAlias = (
     ReadAnswer
     | FailureAnswer
@@ -157,8 +157,8 @@ def require_answer(answer: Answer, kind: type, when: str) -> Any:
     Raises
     ------
     InputError
-        If the answer is of another class. If it reports a failure, the error that the worker sent is raised, or one
-        that names the kind of its error.
+        If the answer is of another class. If the answer reports a failure, the error that the worker sent is raised. If
+        the worker sent none, the new error names the kind of the failure.
     """
     if isinstance(answer, kind):
         return answer
