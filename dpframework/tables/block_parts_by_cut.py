@@ -28,8 +28,8 @@ def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
     With `packs`, a part keeps the positions of its rows as one bit per row of the arrays, if that takes less memory.
     """
     number, length = number_of_parts(by), block.length
-    # If each row is in exactly one of two parts, a kernel writes the positions of both parts into one array: those of
-    # the first part forwards from the start, and those of the second part backwards from the end.
+    # If each row is in exactly one of two parts, a kernel writes the positions of both parts into one array. The first
+    # part runs forwards from the start of the array, and the second part runs backwards from its end.
     in_one_each = isinstance(by, Attribute | Cases) and number == HALVES
     if in_one_each and block.rows >= MANY and (part_of := part_of_each_code(by, block.schema)) is not None:
         from dpframework.tables.kernels import halve_rows

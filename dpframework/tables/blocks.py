@@ -103,8 +103,8 @@ def undeclared(name: str) -> InputError:
 def without_values(name: str) -> InputError:
     """Return the error for a query that reads raw values of an attribute for which the table keeps none."""
     return InputError(
-        f"attribute '{name}' has no raw values: only a numeric attribute has them, and only if the miner names it in "
-        "values_read, so that the table is read with them"
+        f"attribute '{name}' has no raw values: only a numeric attribute has them, and a table keeps them "
+        "only if the miner names it in values_read"
     )
 
 
@@ -124,8 +124,8 @@ class Block:
     raw
         Raw float64 values of numeric attributes, by name. Each array is as long as the columns.
     index
-        The positions of this block's rows in the arrays, int32. The class takes None for all rows, an array, or a
-        `PackedIndex`.
+        The positions of this block's rows in the arrays, int32. The argument of the class is None for all rows, an
+        array, or a `PackedIndex`.
     derived
         Codes of derived attributes, by name. Each array is as long as the columns.
     attribute_sources
@@ -275,7 +275,7 @@ class Block:
             yield slice_arrays(self, own)
 
     def with_derived(self, attribute: Attribute, cases: Cases) -> Block:
-        """Return this block with one more attribute. Its code is the number of the case that a row belongs to."""
+        """Return this block with one more attribute. Its code is the number of the row's case (see `Cases`)."""
         column = np.zeros(self.length, dtype=np.uint32)
         column[slice(None) if self._index is None else self.index] = cells_of(cases, self)
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))

@@ -179,9 +179,9 @@ def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np
     if decimal != ".":
         plain = plain.str.replace(decimal, ".", literal=True)
     number = pl.when(text.str.contains(spelled)).then(plain).cast(pl.Float64, strict=False)
-    parsed = texts.alias("text").to_frame().select_seq(number).to_series()  # in one step, since each has a fixed cost
+    parsed = texts.alias("text").to_frame().select_seq(number).to_series()  # one step, since each step has a fixed cost
     found, strange = parsed.fill_null(math.nan).to_numpy(), np.zeros(len(texts), dtype=np.bool_)
-    # inf, NaN, true and false are written alike with all signs. A number with other signs counts as no number.
+    # inf, NaN, true and false are the same whatever the signs are. A number with other signs counts as no number.
     if parsed.null_count() != texts.null_count():
         words = texts.is_not_null() & parsed.is_null()
         strange = words.to_numpy()
@@ -208,7 +208,7 @@ def _number_pattern(decimal: str, thousands: str | None) -> str:
 
 
 def _dates_as_numbers(options: ColumnOptions, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers, but the date's number in place of digits that a format reads as a date, such as 20260309."""
+    """Return numbers. If a format reads a number's digits as a date (20260309), the date's number replaces it."""
     import polars as pl
 
     formats = tuple(one for one in options.date if not re.sub(r"%[A-Za-z]", "", one))
@@ -247,7 +247,7 @@ def _labels(options: ColumnOptions, values: Any, where: str) -> Column:
         column = as_column(cells, where)
         found = _relabel(options, column.series, styled=True)
         return Column(found, column.foreign, categories or column.categories)
-    given = np.array([isinstance(cell, str) for cell in cells], dtype=np.bool_)  # only texts have a style
+    given = np.array([isinstance(cell, str) for cell in cells], dtype=np.bool_)  # the options' signs are for texts only
     texts = as_column([cell if text else None for cell, text in zip(cells, given, strict=True)], where)
     others = as_column([None if text else cell for cell, text in zip(cells, given, strict=True)], where)
     found = _relabel(options, texts.series, styled=True)
@@ -302,7 +302,7 @@ def read_ids(options: ColumnOptions, values: Any, where: str) -> Ids:
 
 
 def read_days(options: ColumnOptions, values: Any, where: str) -> Any:
-    """Return the dates in a column, null where a cell has none. They say which period a row lies in."""
+    """Return the dates in a column, null where a cell has none. A row's date says which period the row lies in."""
     import polars as pl
 
     cells, _ = plain_cells(values, where)

@@ -23,7 +23,7 @@ from dpframework.tables.worker_messages import (
     require_answer,
 )
 
-MOST_LOSSES = 4  # how often a task is tried at most while workers are lost; the task itself may be what ends them
+MOST_LOSSES = 4  # the most tries of a task whose workers are lost, since the task itself may be what ends them
 _READING = "while it read its files"
 
 

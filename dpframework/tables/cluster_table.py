@@ -135,7 +135,7 @@ class ClusterRows:
         return self
 
     def _samples(self) -> tuple[ClusterRows, ...]:
-        """Return the samples that these rows come from. Rows that are a sample themselves are among the result."""
+        """Return the samples that these rows come from. If these rows are a sample themselves, they are included."""
         is_one = isinstance(next(reversed(self.lineage), None), SampleOf)
         return (*self.samples, self) if is_one else self.samples
 

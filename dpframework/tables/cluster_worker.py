@@ -63,7 +63,7 @@ class Derivation:
     results
         The numbers of the sets of rows that were made, in the order of the parts.
     by
-        The cut, or the cases of a new attribute.
+        The cut, which divides rows into parts by their attributes, or the cases of a new attribute.
     attribute
         The new attribute; None for a cut.
     """
@@ -278,7 +278,7 @@ class ClusterWorker:
             own: list[T] = []
             for one in asked:
                 own += count(self._make(held, one.rows, one.lineage), one.functions)
-            self._forget(held, self._gone[table] & held.keys())  # also those that had to be made again
+            self._forget(held, self._gone[table] & held.keys())  # also those that were made again
             yield own
 
     def sample(self, table: int, piece: int, given: bytes) -> bytes:
@@ -352,7 +352,7 @@ def versions(packages: Sequence[str]) -> Mapping[str, str]:
 
 
 def _integers(counts: NDArray[Any]) -> NDArray[Any]:
-    """Return counts if they are integers. Sums of floats are refused: rounding depends on how rows are spread."""
+    """Return counts if they are integers. The rounding of a sum of floats would depend on how rows are spread."""
     if counts.dtype.kind not in "iu":
         raise InputError("counts must be integers")
     return counts

@@ -112,7 +112,7 @@ class Table:
         if counts.max(initial=0) > self.unit.rows:
             raise InputError(
                 f"unit_codes give a unit more than {self.unit.rows} rows, the most that the table's unit may have; "
-                "make the table for a unit of more rows"
+                "make the table with a unit that may have more rows"
             )
         whose = numbered.astype(np.uint32)
         return self.of_units(whose, RowPlaces(functools.partial(places_in_order, whose)))

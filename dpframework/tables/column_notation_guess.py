@@ -157,7 +157,7 @@ def _with_nulls(options: ColumnOptions, rest: DistinctCells, cells: int) -> Gues
 
 
 def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
-    """Return the guess for numbers with a decimal comma or thousands separators, None if the cells are none."""
+    """Return the guess for numbers with a decimal comma or thousands separators, None for other cells."""
     texts = cells.texts
     if not len(texts):
         return None
@@ -183,7 +183,7 @@ def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
 
 
 def _guess_with_symbols(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
-    """Return the guess for numbers with a usual symbol, such as 3,5 kg or $ 10, None if the cells are none."""
+    """Return the guess for numbers with a usual symbol, such as 3,5 kg or $ 10, None for other cells."""
     sample = [_AROUND_NUMBER.fullmatch(text) for text in cells.head(_FEW).texts.to_list()]
     symbols = {beside.strip() for match in sample if match for beside in match.groups() if beside.strip()}
     if not symbols or not all(sample) or not symbols <= _SYMBOLS:
@@ -300,7 +300,7 @@ def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series])
 
 
 def yes_and_no(labels: Sequence[str]) -> dict[str, list[str]]:
-    """Return one spelling of yes and one of no, each with its other spellings.
+    """Return one spelling of yes and one of no, each with the other spellings of the same word.
 
     A word that has one spelling only is left out. The result is empty if a label means anything other than yes, no or a
     missing value.
@@ -334,7 +334,7 @@ def perhaps_missing(cells: DistinctCells) -> DistinctCells:
 
 
 def case_twins(labels: Sequence[str]) -> dict[str, list[str]]:
-    """Return labels that differ in case only: the first of them, with the later ones."""
+    """Return labels that differ in case only, as a dictionary from the first of them to the later ones."""
     alike: dict[str, list[str]] = {}
     for label in labels:
         alike.setdefault(label.casefold(), []).append(label)
@@ -346,8 +346,8 @@ def with_groups(
 ) -> dict[str, tuple[Guess, DistinctCells | None]]:
     """Return the guesses for columns, after telling points between thousands from decimal points.
 
-    Numbers such as 12.345 have points between thousands if every point is followed by three digits, and other columns
-    have decimal commas.
+    Numbers such as 12.345 have points between thousands if every point is followed by three digits, and if some other
+    column has decimal commas.
     """
     found = dict(guesses)
     if not any(guess.options.decimal == "," for guess, _ in guesses.values()):

@@ -1,4 +1,4 @@
-"""The choice of at most k rows of each privacy unit, by facts of that unit alone.
+"""The choice of at most k rows of each privacy unit, by that unit's own id and rows alone.
 
 Each row gets a key: a hash of its unit's id and of its place among that unit's own rows. Each unit keeps the k rows
 with the smallest keys, in the order of the table. So one more unit adds at most k rows of its own and changes nothing

@@ -163,8 +163,8 @@ def _texts(path: Path, encoding: str, skip: int, *, refused: type[InputError] = 
     """Yield the text of a file in UTF-8, in pieces of whole lines, beginning with the line of names.
 
     A line break within quotes is text, so a piece grows until its quotes are closed. If the system refuses the file,
-    the error is of the class `refused`. This must not be `NotOpened` once rows may have been read, since that class
-    says that none were.
+    the error is of the class `refused`. Once rows may have been read, this must not be `NotOpened`, which says that no
+    row was read.
     """
     packed = path.name.lower().endswith(".gz")
     try:
@@ -257,8 +257,8 @@ def _outside(
 def _has_stray_quote(text: bytes, separator: str) -> bool:
     """Return whether a quote begins within a field, as in an unquoted 5" pipe.
 
-    Readers disagree about such a quote. To most it is a character. Here it would begin a text that goes on up to the
-    next quote, perhaps in another row, so that the rows between would be one cell.
+    Readers disagree about such a quote. To most it is a character. Here it would begin a text that ends at the next
+    quote, perhaps in another row. The rows between would then be one cell.
     """
     if b'"' not in text:
         return False

@@ -53,8 +53,8 @@ class DatabaseTable(UnreadTable):
         As for `read_table`.
     order
         The column by which the rows are ordered. No two rows may have the same value there. Samples and the choice of a
-        unit's rows follow this order. By default the rows of a table are in the order in which the database stores
-        them, and those of a view or a query have no order.
+        unit's rows follow this order. By default, the rows of a table are in the order in which the database stores
+        them. Rows of a view or a query have no order by default.
     query
         Whether `table` is an SQL query instead of a name. If so, the schema's `read` must hold the same query, so that
         plans show it and assume `rows-from-query`.

@@ -29,8 +29,8 @@ def with_derived(schema: Schema, encoded: Mapping[str, EncodedColumn]) -> dict[s
     schema
         The public facts about the table.
     encoded
-        The encoded columns by name, each of shape (rows,). All columns of the files that derived columns read must be
-        among them.
+        The encoded columns by name, each of shape (rows,). Columns that derived columns read must be among them, except
+        those that are derived themselves.
     """
     found = dict(encoded)
     cells: dict[str, Cells] = {}
@@ -75,7 +75,7 @@ def settle_cells(
 def derived_cells(
     attribute: Attribute, column: DerivedColumn, inputs: Mapping[str, Input], cells: Mapping[str, Cells]
 ) -> EncodedCells:
-    """Return the cells of a derived column, before a policy treats those outside its domain (see `settle_cells`)."""
+    """Return the cells of a derived column, before a policy treats cells outside the domain (see `settle_cells`)."""
     found = column.cells(inputs, cells)
     if isinstance(attribute, Numeric):
         return cells_of_numbers(attribute, found)

@@ -146,8 +146,8 @@ def _require_read_alike(place: str, columns: Mapping[str, str], read: ReadOption
 def _of_file(file: str, columns: Mapping[str, str], number: int | None) -> str:
     """Return the SQL of the query that reads some columns of a Parquet file.
 
-    The query also gives the place of each row among the rows of all files. It is null if `number`, the number of the
-    file, is None.
+    The query also gives the place of each row among the rows of all files. The place is null if `number`, the number of
+    the file, is None.
 
     Raises
     ------

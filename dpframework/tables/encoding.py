@@ -125,9 +125,9 @@ def encode_column(
     """Encode one column as codes of an attribute's public values or bins.
 
     A cell's code depends on the cell alone, by its canonical form (see `dpframework.facts.canonical_cells`). Null, NaN
-    and blank text are missing. A truth may be stored as a boolean, as 0 or 1, or as a text: true/false, yes/no, t/f,
-    1/0 in any case. Numbers may be stored as texts. Dates, lists and other types lie outside every domain. An infinite
-    number lies beyond every bound.
+    and blank text are missing. True and false may be stored as booleans, as 1 and 0, or as texts: true/false, yes/no,
+    t/f, 1/0 in any case. Numbers may be stored as texts. Dates, lists and other types lie outside every domain. An
+    infinite number lies beyond every bound.
 
     Where the schema allows no missing values, a missing cell counts as the attribute's first value: false, the first
     listed value, or the lower bound. `OutOfDomain.ERROR` refuses it.

@@ -143,9 +143,9 @@ class Engine(abc.ABC):
     def related_caches(self, rows: Rows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
         """Return the cache of the whole that these rows are a part of, and the caches of its other parts (private).
 
-        Counts of the last part are then known without counting: the whole's counts minus the other parts' counts.
-        Return None for rows that are no part, and if some row of the whole is in no part. By default, the result is
-        always None.
+        From these caches, counts of the last part are known without counting: the whole's counts minus the other parts'
+        counts. Return None for rows that are no part, and if some row of the whole is in no part. By default, the
+        result is always None.
         """
         return None
 
@@ -169,7 +169,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
-        """Return the same rows with one more attribute, the case of each row."""
+        """Return the same rows with one more attribute, whose codes are the numbers of the rows' cases."""
 
     def sample(self, rows: Rows, drawn: Callable[[int], NDArray[np.bool_]]) -> Rows:
         """Return a handle of a sample. Each call `drawn(n)` draws which of the next n rows are in the sample.
@@ -240,7 +240,7 @@ class RelatedCaches:
 
 @final
 class _Rows(list[Block]):
-    """Blocks of rows with their cache, and the caches of the whole that they are a part of."""
+    """Blocks of rows with their cache and, if they are a part of a whole, with the caches around them."""
 
     def __init__(self, blocks: Iterable[Block]) -> None:
         super().__init__(blocks)
@@ -322,7 +322,7 @@ class _Blocks(Engine):
 
 @final
 class InMemory(_Blocks):
-    """All rows in memory, counted by one thread, in one block unless there are more than `MOST_ROWS` rows."""
+    """All rows in memory, counted by one thread. They are in one block, or in several if more than `MOST_ROWS`."""
 
     name = "memory"
 
@@ -335,8 +335,8 @@ class Mapped(_Blocks):
     """An engine for tables larger than memory, whose codes are in nameless files that only this process can open.
 
     The files lie in the folder for temporary files (`$TMPDIR`) and are gone when the process ends. In memory, each part
-    that a table is cut into takes at most one bit per row, and each attribute that a plan derives takes four bytes per
-    row. Queries that gather values of rows (see `Query.gathers`) may need more.
+    that a table is cut into takes at most one bit per row. Each attribute that a plan derives takes four bytes per row.
+    Queries that gather values of rows (see `Query.gathers`) may need more.
     """
 
     name = "mapped"

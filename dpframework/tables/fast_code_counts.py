@@ -1,8 +1,8 @@
 """Count codes fast. Counts without classes use numpy alone, so that a study of counts need not load numba.
 
 A pair of one-byte codes is counted as one number below 65,536. This takes half as many additions as counting each code.
-Also, an addition to the same cell as the addition before must wait for it, and with pairs this is rarer. The counts of
-pairs, summed once over the first code and once over the second, give the exact counts of codes.
+Also, an addition must wait for the addition before if both go to the same cell, and this is rarer with pairs. The
+counts of pairs, summed once by the first code and once by the second, add up to the exact counts of codes.
 """
 
 from __future__ import annotations

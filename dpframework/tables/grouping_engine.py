@@ -27,7 +27,7 @@ from dpframework.tables.joint_counts import Column, Crosstab, JointCounts, joint
 @final
 @attrs.frozen
 class PartSelection:
-    """The rows that are in one part of a cut.
+    """The rows that are in one part of a cut, which divides rows into parts by their attributes.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class PartSelection:
 @final
 @attrs.frozen
 class CaseColumn:
-    """One more attribute, which tells the case that each row belongs to.
+    """One more attribute, which tells the case of each row: the first of several descriptions that holds for the row.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ Selection: TypeAlias = "PartSelection | CaseColumn"
 @final
 @attrs.frozen(eq=False, repr=False)
 class SelectedRows:
-    """A handle of some rows of an engine's table, which public expressions define.
+    """A handle of some rows of an engine's table. Public expressions say which rows these are.
 
     Attributes
     ----------
@@ -139,8 +139,8 @@ class GroupingEngine(Engine):
     ) -> list[list[NDArray[Any]]]:
         """Return the counts of queries on several sets of rows (see `counts`).
 
-        A cross table that several queries name is counted once. A cross table that is a margin of another table is not
-        counted, but summed from that table's counts.
+        A cross table that several queries name is counted once. If a cross table is a margin of another table, which
+        has all of its columns and more, it is not counted. Its counts are then summed from that table's counts.
         """
         each = [[self._joint(rows, function) for function in functions] for rows, functions in asked]
         wanted = [whole_tables(table for one in own for table in one.tables) for own in each]
@@ -203,7 +203,7 @@ def whole_tables(tables: Iterable[Crosstab]) -> dict[Crosstab, Crosstab]:
     wholes: list[tuple[Crosstab, set[Column]]] = []
     for table in ordered:
         own = set(table.columns)
-        # A table in which a column occurs twice is diagonal, so it is no margin of a table with that column once.
+        # If a column occurs twice, only the diagonal has rows. A table with that column once has no such diagonal.
         different = len(own) == len(table.columns)
         around = [whole for whole, columns in wholes if own <= columns and table.summed == whole.summed]
         found[table] = min(around, key=lambda whole: whole.cells, default=table) if different else table

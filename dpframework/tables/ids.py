@@ -1,4 +1,4 @@
-"""Ids of rows and of people. An id depends on its cell alone, in any container.
+"""Ids of rows and of people. An id depends on its cell alone, in any container (such as a file or a dataframe).
 
 Ids say whom a claim protects. So two different ids must never become equal, and a person must have the same id in every
 container. Each cell therefore becomes a text by these rules:
@@ -205,8 +205,8 @@ def _of_series(series: pl.Series, where: str) -> pl.Series:
     if dtype.is_float():
         series = series.cast(pl.Float64)
         numbers = series.fill_null(math.nan).to_numpy()
-        # Most floats are small whole numbers, and these are written all at once. In `whole`, each other number is
-        # replaced by a number that differs from it.
+        # Most floats are small whole numbers, and these are written all at once. In `whole`, every float that is no
+        # small whole number is replaced by a different number.
         small = np.abs(numbers) < EXACT
         whole = np.where(small, numbers, 0.5)
         whole[small] = np.trunc(whole[small])
@@ -284,7 +284,7 @@ def _of_object(cell: Any) -> Any:
 
 
 def _of_text(text: str) -> str:
-    """Return the id of a text. A text that is not UTF-8, or begins with the mark, is replaced by the mark and bytes."""
+    """Return the id of a text. A text that is not UTF-8, or begins with the mark, becomes the mark and its bytes."""
     stripped = of_id(text)
     try:
         stripped.encode()

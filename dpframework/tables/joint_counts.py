@@ -101,8 +101,8 @@ class UnitPlaces:
 
 
 #: An axis of a cross table. An attribute has a cell for each code. Cases have a cell for each description and one for
-#: the rest. Steps have a cell for each step between the bounds and one for a missing value. Places have a cell for each
-#: range.
+#: all other rows. Steps have a cell for each step between the bounds and one for a missing value. Places have a cell
+#: for each range.
 Column: TypeAlias = "Attribute | Cases | WholeSteps | UnitPlaces"
 
 

@@ -126,7 +126,7 @@ class KeyColumn:
         return [named[code] for code in self.codes.tolist()]
 
     def count_keys(self) -> dict[str, int]:
-        """Return how many rows with each key are counted: all, or those in `firsts`. Keys without any are left out."""
+        """Return how many rows have each key, of all rows or only of `firsts`. Keys without such a row are left out."""
         counted = self.codes if self.firsts is None else self.codes[self.firsts]
         counts, texts = np.bincount(counted, minlength=1), self.book.texts
         present = np.flatnonzero(counts[1:])

@@ -1,4 +1,7 @@
-"""Read a table in files piece by piece, as workers do. One process can do so, to test that pieces change no result."""
+"""Read a table in files piece by piece, as workers do. One process can do so, to test that pieces change no result.
+
+In a shuffle, pieces exchange what they know of the same ids (see `shuffle_into_buckets`).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def shuffle_of(files: TableFiles, pieces: Sequence[Piece]) -> Shuffle[Any] | Non
     Raises
     ------
     InputError
-        If the table cannot be read for its unit.
+        If the unit does not fit the schema, or the unit has periods and it is not said which one is read.
     """
     files.unit.require_fits(files.schema)
     files.unit.require_span()

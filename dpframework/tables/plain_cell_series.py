@@ -1,7 +1,8 @@
 """Columns of any container as series of plain cells, so that the reading of a cell depends on that cell alone.
 
-A container may hold its cells in an array of one type, or as Python objects. Objects of several types become texts one
-by one. A library that converts them together chooses one type for all, and one more row may change that type.
+A container, such as a list or a dataframe, may hold its cells in an array of one type, or as Python objects. Objects of
+several types become texts one by one. A library that converts them together chooses one type for all, and one more row
+may change that type.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def plain_cells(values: Any, where: str) -> tuple[pl.Series | Sequence[Any], boo
         try:
             series = values.to_polars() if isinstance(values, nw.Series) else pl.Series(values)
             return (list(values), False) if series.dtype == pl.Object else (series, False)
-        except (Exception, pl.exceptions.PanicException):  # the error may quote a cell; the cells are read singly
+        except (Exception, pl.exceptions.PanicException):  # the error may quote a cell; the cells are read one by one
             pass
     if not isinstance(values, nw.Series):
         return list(values), False
@@ -236,13 +237,13 @@ def as_numbers(series: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_
     parsed = series.cast(pl.Float64, strict=False)
     if parsed.null_count() == series.null_count():
         return parsed.fill_null(math.nan).to_numpy(), np.zeros(len(series), dtype=np.bool_)
-    # Cells are stripped only here, since that takes time. Spaces around numbers, and truths among them, are rare.
+    # Cells are stripped only here, since that takes time. Few columns of numbers have spaces, or true and false.
     text = pl.col("text").str.strip_chars()
     truth = pl.lit(None, dtype=pl.Float64)
     for word, value in TRUTHS.items():
         truth = pl.when(text.str.to_lowercase() == word).then(float(value)).otherwise(truth)
     number = text.cast(pl.Float64, strict=False).fill_null(truth)
-    both = series.alias("text").to_frame().select_seq(text, number=number)  # one step, since each has a fixed cost
+    both = series.alias("text").to_frame().select_seq(text, number=number)  # one step; each has a fixed cost
     parsed, texts = both["number"], both["text"]
     strange = parsed.is_null() & (texts != "").fill_null(False)
     return parsed.fill_null(math.nan).to_numpy(), strange.to_numpy()

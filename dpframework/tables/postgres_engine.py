@@ -38,8 +38,8 @@ class Postgres(SqlEngine):
     Raises
     ------
     InputError
-        When the engine is used: if psycopg is not installed, `connection` cannot be read or names a service, or the
-        server is on another machine and need not show a certificate. With `trust_network`, no certificate is required.
+        When the engine is used: if psycopg is not installed, or `connection` cannot be read or names a service. Without
+        `trust_network`, also if the server is on another machine and need not show a certificate.
     """
 
     name = "postgres"

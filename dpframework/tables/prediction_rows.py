@@ -1,7 +1,7 @@
 """Rows to predict, encoded by a model's schema, with unknown cells marked.
 
-A run must be able to read every table. So in a table every cell has a code, and a cell outside the schema becomes its
-attribute's first value if the schema allows no missing values (see `encoding`). A prediction from such a value would
+A run must be able to read every table. So in a table every cell has a code. If the schema allows no missing values, a
+cell outside the schema becomes its attribute's first value (see `encoding`). A prediction from such a value would
 change with the order in which labels are listed. So code that predicts reads rows by `NewRows`, and decides what an
 unknown cell means for its model.
 """

@@ -143,7 +143,7 @@ def with_ids(source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDom
 def _columns_of_units(
     schema: Schema, rows: UnitRows, source: Source, ids: Ids, policy: OutOfDomain
 ) -> dict[str, EncodedColumn]:
-    """Return the columns of one row for each unit, made from all rows of the unit, in the order of first rows."""
+    """Return columns with one row for each unit, made from all rows of the unit, in the order of units' first rows."""
     from dpframework.tables.unit_accumulators import ColumnEncoder, UnitColumns
 
     whose, number = number_units(ids)
@@ -245,20 +245,21 @@ def read_table(
     Parameters
     ----------
     path
-        A file, a folder, a pattern, a URL, or a list of these, whose rows form one table. A file's name ends in .csv or
-        .csv.gz (the first line names the columns; UTF-8 and commas, unless `schema.read` says otherwise), in .parquet,
-        in .xlsx, or in .sqlite, .sqlite3 or .db. Options of `schema.read` name the sheet of a workbook, and the table
-        or the query of a database. In a folder, Parquet files are read in the order of their names. A pattern looks
-        like `"visits/2026-*.parquet"`. A URL names a Parquet file, such as "s3://bucket/visits.parquet", or a database,
-        such as "postgresql+psycopg://host/name".
+        A file, a folder, a pattern, a URL, or a list of these, whose rows form one table. A file's name ends in .csv,
+        .csv.gz, .parquet, .xlsx, .sqlite, .sqlite3 or .db. The first line of a CSV file names the columns. The file is
+        in UTF-8 with commas, unless `schema.read` says otherwise. Options of `schema.read` name the sheet of a
+        workbook, and the table or the query of a database. In a folder, Parquet files are read in the order of their
+        names. A pattern looks like `"visits/2026-*.parquet"`. A URL names a Parquet file, such as
+        "s3://bucket/visits.parquet", or a database, such as "postgresql+psycopg://host/name".
     schema
         The public facts about the table. Columns that the schema does not name are not read.
     out_of_domain
         How to treat a value outside the schema: "error", "clamp" or "missing".
     unit
         The privacy unit to protect, by default each row. If it names a column of ids, each unit keeps at most
-        `unit.rows` of its rows, and a row without an id is left out ("error" refuses it). A unit with periods is read
-        for one of them (`unit.during("2026-03")`). Rows with a date in another period, or without a date, are left out.
+        `unit.rows` of its rows. A row without an id is then left out, or refused if `out_of_domain` is "error". A unit
+        with periods is read for one of them (`unit.during("2026-03")`). Rows with a date in another period, or without
+        a date, are left out.
     key
         The secret key of the hash by which a unit's rows are chosen, at most 64 bytes. By default it is drawn anew.
         Give one only to repeat an experiment.

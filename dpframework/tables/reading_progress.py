@@ -23,7 +23,7 @@ class _Watch:
     observer
         The function that is called with the number of files read so far and the number of all files.
     done, files
-        These two numbers, when a file was last finished.
+        These two numbers as they were when a file was last finished.
     """
 
     observer: Callable[[float, int], None]

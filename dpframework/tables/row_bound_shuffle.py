@@ -1,10 +1,12 @@
-"""A table whose units have several rows, read in pieces. Each piece sends how many rows it has of each id.
+"""A table whose units have several rows, read in pieces.
+
+A piece is a part of the table that one worker reads. A bucket stands for a group of ids, and hears of them from all
+pieces (see `shuffle_into_buckets`). Each piece sends each bucket how many rows it has of each id.
 
 Whether a row is kept depends on a hash of its unit's id and of its place among the unit's own rows (see
-`contribution_bounding`). A bucket stands for a group of ids, and hears of them from all pieces (see
-`shuffle_into_buckets`). It adds up, in the order of the table, how many rows of a unit the earlier pieces have. So it
-knows the place of each row, and which places are kept. Its answer to a piece has one bit for each row with an id. For
-each open attribute, the answer has one more bit for each such row. Rows stay where they were read.
+`contribution_bounding`). A bucket adds up, in the order of the table, how many rows of a unit the earlier pieces have.
+So the bucket knows the place of each row, and which places are kept. Its answer to a piece has one bit for each row
+with an id. For each open attribute, the answer has one more bit for each such row. Rows stay where they were read.
 
 The schema lists no values of an open attribute. Its keys are the texts in its cells, and a unit counts once for each of
 its keys. Which of a unit's rows is the first with a key depends on all rows of the unit. So a piece also sends the keys

@@ -102,10 +102,10 @@ def draft_schema(
 ) -> SchemaDraft:
     """Draft a schema from a file or dataframe, with a note on each messy column. This is **not** private.
 
-    This guesses the separator and the encoding of a CSV file, texts that mean a missing value (NULL, -), decimal
-    commas, thousands separators, dates and times, and digits that are labels because some begin with a zero. A column
-    that cannot become an attribute is left out. Each column that is written in such a way, or is left out, gets a note.
-    The note says what was found, with numbers of cells, examples, and the lines for the schema.
+    This guesses the separator and the encoding of a CSV file. It finds texts that mean a missing value (NULL, -),
+    decimal commas, thousands separators, dates and times. It takes digits as labels if some begin with a zero. A column
+    that cannot become an attribute is left out. Each column with such cells, or that is left out, gets a note. The note
+    says what was found, with numbers of cells, examples, and the lines for the schema.
 
     Parameters
     ----------

@@ -165,7 +165,8 @@ def open_source(
     ----------
     data
         An eager or lazy dataframe, or one path or a list of paths. A path names a file, a folder (its Parquet files are
-        read), a pattern such as `"v-*.parquet"`, or the URL of a database or of a Parquet file that polars can open.
+        read), or a pattern such as `"v-*.parquet"`. Or it is the URL of a database, or of a Parquet file that polars
+        can open.
     options
         Options for opening URLs: polars' `storage_options`, or for a database the arguments of its driver's `connect`.
     part

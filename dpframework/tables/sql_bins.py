@@ -64,8 +64,8 @@ class EvenSteps:
 
         A larger number never gets a smaller bin, since subtraction, division by a positive number and `floor` keep the
         order of numbers, even with rounding. So it is enough to test the lower end, each cut and the float before each
-        cut: every other number lies between two of these numbers that have the same bin. If they get the right bin, or
-        the next bin, then so does the number between them.
+        cut. Every other number in the range lies between two of these that have the same bin. If both get the right
+        bin, so does the number between them. If both get the right bin or the next one, so does the number between.
         """
         width = (upper - lower) / (len(cuts) + 1)
         even = all(lower + width * (k + 1) == cut for k, cut in enumerate(cuts))

@@ -32,8 +32,9 @@ def with_derived_columns(connection: SqlConnection, table: str, schema: Schema) 
     connection
         The database.
     table
-        A temporary table with the codes `c0`, `c1`, ... of the columns that are not derived, and the values `v0`, ...
-        of numeric ones that derived columns read. The number in a name is the attribute's position in the schema.
+        A temporary table with the codes `c0`, `c1`, ... of the columns that are not derived. For numeric columns that
+        derived columns read, it also has the values `v0`, ... The number in a name is the attribute's position in the
+        schema.
     schema
         The public facts about the table.
 

@@ -115,8 +115,8 @@ class RowChooser:
     ) -> list[SqlSource]:
         """Return, for each piece, the query of its rows and the query of those rows that their units keep.
 
-        The second query also gives a number for each row's `unit` and, with `placed` and if units may have several
-        rows, each row's place within its unit.
+        The second query also gives a number for each row's `unit`. With `placed`, and if units may have several rows,
+        it also gives each row's place within its unit.
 
         Raises
         ------

@@ -35,8 +35,8 @@ def table_of_units(connection: SqlConnection, table: str, rows: UnitRows, schema
     connection
         The database.
     table
-        A temporary table with the codes and values of all rows by the schema of `rows`, as from `with_derived_columns`,
-        and with the `place` of each row and the number of its `unit`.
+        A temporary table with the codes and values of all rows by the schema of `rows`, as from `with_derived_columns`.
+        It also has the `place` of each row and the number of its `unit`.
     rows
         The aggregates that make one row of each unit's rows.
     schema

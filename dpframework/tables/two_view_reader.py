@@ -55,8 +55,8 @@ def read_two_views(
     Raises
     ------
     InputError
-        If the unit's ids are not those that join the rows, if a file cannot be read, or if the files differ in their
-        number of rows and `id` is not given.
+        If the unit's ids are not those that join the rows, or if a file cannot be read. Without `id`, also if the files
+        differ in their number of rows.
     DoesNotFit
         If the rows break the schema's facts or are refused by the policy.
     """
@@ -80,8 +80,8 @@ def join(
 ) -> dict[str, Column]:
     """Return columns of two sources, with rows matched by id, or by position if there is no id.
 
-    One more row in a file adds at most one row to the result or removes at most one, since an id that occurs twice
-    joins nothing.
+    With ids, one more row in a file changes the result by at most one row. If its id is new, it may add a row. If its
+    id is there already, it may remove a row, since an id that occurs twice joins nothing.
 
     Parameters
     ----------

@@ -3,8 +3,9 @@
 Import them inside functions, since numba takes 0.6 s to load.
 
 The hash is SipHash-2-4 (Aumasson and Bernstein 2012), a keyed hash of 64 bits. Without the key, nobody can tell its
-values from random ones. Here a message is one word of eight bytes. So each value takes two blocks of two rounds, where
-the second block holds the length, and four rounds at the end. As in the paper, v0 to v3 are its four words of state.
+values from random ones. Here a message is one word of eight bytes. So each value takes two blocks, the message and its
+length, with two rounds for each block, and four rounds at the end. As in the paper, v0 to v3 are the four words of
+state.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def places_in_units(codes: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArr
 
 
 def smallest_of_each(keys: NDArray[np.uint64], units: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
-    """Return which rows have the smallest keys of their unit. Of two rows with equal keys, the earlier one comes first.
+    """Return which rows have the `most` smallest keys of their unit. Of rows with equal keys, earlier rows come first.
 
     Parameters
     ----------

@@ -1,10 +1,11 @@
 """Two views in separate files, joined by an id and read in pieces.
 
-Each piece sends how many rows have each of its ids. A piece of the right view also sends the cells of one row of each
-id. A bucket stands for a group of ids, and hears of them from all pieces (see `shuffle_into_buckets`). It finds the ids
-that occur once in each view. Its answer to a piece of the left view holds cells of rows of the right view, each row
-with the position of the left row that it belongs to. So the joined rows are in the order of the left view, and pieces
-of the right view get no rows.
+A piece is a part of a view that one worker reads. A bucket stands for a group of ids, and hears of them from all pieces
+(see `shuffle_into_buckets`). Each piece sends how many rows have each of its ids. A piece of the right view also sends
+the cells of one row of each id. This is enough, since a bucket joins only the ids that occur once in each view. The
+bucket's answer to a piece of the left view holds cells of rows of the right view. With each such row comes the position
+of the left row that it belongs to. So the joined rows are in the order of the left view, and pieces of the right view
+get no rows.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _ERRORS = {kind.__name__: kind for kind in (InputError, NotOpened, DoesNotFit)}
 
 @attrs.frozen
 class ReadAnswer:
-    """A worker's answer about a piece that it has read.
+    """A worker's answer about a piece (a part of a table) that it has read.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class AbsentAnswer:
 
 @attrs.frozen
 class ShuffleAnswer:
-    """A worker's answer about a piece that it has spread, or a bucket that it has gathered, with the findings."""
+    """A worker's findings about a piece that it has spread, or a bucket that it has gathered (see `Shuffle`)."""
 
     found: ShuffleFindings
 

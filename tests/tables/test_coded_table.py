@@ -434,8 +434,8 @@ def test_whose_rows_they_are() -> None:
         ([[0], [1, 2]], "unit_codes must be an array of whole numbers"),
         (
             [0, 1, 0, 0, 1],
-            "unit_codes give a unit more than 2 rows, the most that the table's unit may have; make the table for a "
-            "unit of more rows",
+            "unit_codes give a unit more than 2 rows, the most that the table's unit may have; make the table with a "
+            "unit that may have more rows",
         ),
     ):
         assert refused(lambda given=codes: table.with_units(given)) == sentence
