@@ -192,7 +192,7 @@ def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np
     return found, strange
 
 
-#: By thousands separator, the pattern of all characters that count as it. Only the space has several.
+#: By thousands separator, the pattern of all characters that count as this separator, if there are several.
 _GROUPING = {" ": "[ \u00a0\u2009\u202f]"}
 
 
@@ -208,7 +208,7 @@ def _number_pattern(decimal: str, thousands: str | None) -> str:
 
 
 def _dates_as_numbers(options: ColumnOptions, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers. If a format reads a number's digits as a date (20260309), the date's number replaces it."""
+    """Replace numbers whose digits a format reads as a date, such as 20260309, by the number of that date."""
     import polars as pl
 
     formats = tuple(one for one in options.date if not re.sub(r"%[A-Za-z]", "", one))

@@ -67,7 +67,8 @@ class ClusterReader:
                 if table.shuffle is None:
                     self._read(table, _spread_evenly(table, missing, live))
                 else:
-                    # In a shuffle, all files are read for any lost piece, so all lost pieces are read at once.
+                    # In a shuffle, workers exchange ids and cells of all pieces, so all files are read for any lost
+                    # piece. So all lost pieces are read at once.
                     missing += [piece for piece, address in table.places.items() if address not in live]
                     for piece in missing:
                         table.lose(piece)

@@ -9,7 +9,8 @@ The hash also depends on a private key of the table, so that nobody can write ro
 more unit changes is bounded whatever this key is.
 
 A row without an id is left out, since it belongs to no unit and no claim would cover it. Reading goes on, because a run
-that stopped would reveal that there is such a row. Reading stops only if the owner asserts `data-fits-schema`.
+that stopped would reveal that there is such a row. Reading stops only if the owner asserts the assumption
+`data-fits-schema`.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class RowChoice:
         return self._codes if self._kept is None else self._codes[self._kept]
 
     def places(self) -> RowPlaces:
-        """Return the place of each kept row within its unit, from 0. Nothing is hashed before places are read."""
+        """Return the place of each kept row within its unit, from 0. Places are hashed only when they are read."""
         keys = self._unit_keys if self._kept is not None else functools.partial(unit_keys, self._key, self._unit_ids())
         return RowPlaces(functools.partial(_places, self.codes, self._most, self._number, keys))
 

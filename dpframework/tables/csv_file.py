@@ -215,7 +215,7 @@ def _too_long(path: Path) -> InputError:
 def _pieces(stream: gzip.GzipFile | IO[bytes] | _Recoded, skip: int, path: Path) -> Iterator[bytes]:
     """Yield pieces of whole lines after the first `skip`. Refuse a line that is too long."""
     rest, begun = b"", False
-    # Each read is at least as long as the text left over, so it doubles the text. So a long line takes linear time.
+    # Each read is at least as long as the text left over, and doubles it. So even a long line takes linear time.
     while data := stream.read(max(BLOCK_BYTES, len(rest))):
         rest += data
         if not begun:

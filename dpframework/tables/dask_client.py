@@ -112,9 +112,9 @@ class Connection:
     def speaking(self) -> contextlib.AbstractContextManager[None]:
         """Return the context in which to use the client.
 
-        In this context, answers of a cluster that was not started here are read as plain data. Answers of a cluster
-        that was started here are not, since this would protect nothing: its scheduler is a part of this process and
-        unpickles what workers send.
+        In this context, answers of a cluster that was not started here are read as plain data. For a cluster that was
+        started here, this would protect nothing. Its scheduler is a part of this process, and unpickles what workers
+        send.
         """
         return contextlib.nullcontext() if self.address is None else plain_messages()
 

@@ -68,7 +68,7 @@ class SqlRows:
         Raises
         ------
         NotOpened
-            If neither a table nor a query is named, or the database cannot be reached.
+            If neither a table nor a query is named, the database cannot be reached, or its driver is not installed.
         InputError
             If the database refuses the query, or its result has too many columns.
         """

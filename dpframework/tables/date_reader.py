@@ -1,8 +1,8 @@
 """Read dates and times in cells: as numbers or days by a column's formats, and as days that lie in a period.
 
-A period reads dates without formats (see `days_of`). Then three kinds of cell have a date: dates, points in time, and
-texts that begin with a date, such as 2026-03-09 or 2026-03-09T12:00. A point in time has the date of its own time zone.
-Every other cell has no date, and its row lies in no period.
+A period is a public span of dates. It reads dates without formats (see `days_of`). Then three kinds of cell have a
+date: dates, points in time, and texts that begin with a date, such as 2026-03-09 or 2026-03-09T12:00. A point in time
+has the date of its own time zone. Every other cell has no date, and its row lies in no period.
 """
 
 from __future__ import annotations

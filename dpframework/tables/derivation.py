@@ -75,7 +75,7 @@ def settle_cells(
 def derived_cells(
     attribute: Attribute, column: DerivedColumn, inputs: Mapping[str, Input], cells: Mapping[str, Cells]
 ) -> EncodedCells:
-    """Return the cells of a derived column, before a policy treats cells outside the domain (see `settle_cells`)."""
+    """Return the cells of a derived column, before a policy (`OutOfDomain`) treats cells outside the domain."""
     found = column.cells(inputs, cells)
     if isinstance(attribute, Numeric):
         return cells_of_numbers(attribute, found)

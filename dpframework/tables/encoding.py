@@ -28,7 +28,7 @@ _TRUTHS: dict[Form, int] = {
     **dict.fromkeys((0.0, "no", "f"), 0),
     **dict.fromkeys((1.0, "yes", "t"), 1),
 }
-FEW_CUTS = 64  # up to this number of cuts, comparing all numbers with each cut is faster than a search per number
+FEW_CUTS = 64  # up to this number of cut points, comparing all numbers with each is faster than a search per number
 _SMALL = 1 << 12  # columns of whole numbers below this are looked up in an array
 # Marks of cells without a code, in an array of codes that are not final yet. Codes are never negative.
 MISSING, OUTSIDE = -1, -2

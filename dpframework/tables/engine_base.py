@@ -1,4 +1,4 @@
-"""Engines, which hold the private rows as blocks and add up the counts of all blocks.
+"""Engines, which hold the private rows and count them, block by block or in a database.
 
 A miner never sees an engine. An engine needs only a few operations on opaque handles of rows, and the rows may be on
 other machines. So a plugin can add an engine for a cluster without a change to any miner.
@@ -322,7 +322,7 @@ class _Blocks(Engine):
 
 @final
 class InMemory(_Blocks):
-    """All rows in memory, counted by one thread. They are in one block, or in several if more than `MOST_ROWS`."""
+    """All rows in memory, counted by one thread, in one block, or in several if there are more than `MOST_ROWS`."""
 
     name = "memory"
 

@@ -29,8 +29,8 @@ def tally(parts: Iterable[NDArray[Any]], number: int) -> NDArray[np.int64]:
     Parameters
     ----------
     parts
-        The codes, one array for each tile of the rows. Their counts are added up. A tile is small, so that its codes
-        stay in the processor's cache.
+        The codes, one array for each tile of the rows (see `Block.tiles`). Their counts are added up. A tile is small,
+        so that its codes stay in the processor's cache.
     number
         How many values there are.
     """

@@ -140,7 +140,7 @@ class GroupingEngine(Engine):
         """Return the counts of queries on several sets of rows (see `counts`).
 
         A cross table that several queries name is counted once. If a cross table is a margin of another table, which
-        has all of its columns and more, it is not counted. Its counts are then summed from that table's counts.
+        has all of its columns, it is not counted. Its counts are then summed from that table's counts.
         """
         each = [[self._joint(rows, function) for function in functions] for rows, functions in asked]
         wanted = [whole_tables(table for one in own for table in one.tables) for own in each]

@@ -254,8 +254,8 @@ class Crosstab:
             return sums.reshape(shape)
         if not shape:
             return np.array(block.rows, dtype=np.int64)
-        # Tiles have at least four times as many rows as the table has cells, so that adding up tables costs less than
-        # counting.
+        # A full tile (a block of consecutive rows) has at least four times as many rows as the table has cells, so that
+        # adding up the tables of tiles costs less than counting.
         tiles = block.tiles(max(TILE, 4 * cells))
         return tally((self._cells(tile, shape) for tile in tiles), cells).reshape(shape)
 
@@ -288,7 +288,7 @@ class JointCounts:
         return self.assemble([table.count(block) for table in self.tables])
 
     def require_shown(self, attribute_sources: AttributeSources) -> None:
-        """Refuse tables that read an attribute without the query declaring it.
+        """Refuse tables that read attributes other than those in `shown`.
 
         Parameters
         ----------

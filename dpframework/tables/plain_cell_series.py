@@ -243,7 +243,7 @@ def as_numbers(series: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_
     for word, value in TRUTHS.items():
         truth = pl.when(text.str.to_lowercase() == word).then(float(value)).otherwise(truth)
     number = text.cast(pl.Float64, strict=False).fill_null(truth)
-    both = series.alias("text").to_frame().select_seq(text, number=number)  # one step; each has a fixed cost
+    both = series.alias("text").to_frame().select_seq(text, number=number)  # one step, since a step has a fixed cost
     parsed, texts = both["number"], both["text"]
     strange = parsed.is_null() & (texts != "").fill_null(False)
     return parsed.fill_null(math.nan).to_numpy(), strange.to_numpy()

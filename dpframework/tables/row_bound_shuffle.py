@@ -6,14 +6,14 @@ pieces (see `shuffle_into_buckets`). Each piece sends each bucket how many rows 
 Whether a row is kept depends on a hash of its unit's id and of its place among the unit's own rows (see
 `contribution_bounding`). A bucket adds up, in the order of the table, how many rows of a unit the earlier pieces have.
 So the bucket knows the place of each row, and which places are kept. Its answer to a piece has one bit for each row
-with an id. For each open attribute, the answer has one more bit for each such row. Rows stay where they were read.
+with an id. Rows stay where they were read.
 
 The schema lists no values of an open attribute. Its keys are the texts in its cells, and a unit counts once for each of
 its keys. Which of a unit's rows is the first with a key depends on all rows of the unit. So a piece also sends the keys
-of its rows, with their ids.
+of its rows, with their ids. For each open attribute, the answer has one more bit for each row with an id.
 
 A piece sends each of its ids once, with a count. So without open attributes, a person with very many rows causes no
-longer messages than another person.
+longer messages to buckets than another person.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def infer_schema(
     categorical, exclude
         Columns to declare categorical although they may hold numbers, and columns to leave out.
     open_columns
-        Columns to declare open. Nothing is taken from their cells.
+        Columns to declare open. Nothing is taken from their cells, and the schema lists none of their values.
     read
         How the file is written, in place of a guess (see `ReadOptions`).
 

@@ -13,7 +13,7 @@ cells. They pass between the processes that read, and go nowhere else.
 
 The hash uses the secret key of the table, so that nobody who writes ids can send them all to the same bucket. Which
 bucket an id is in does not change the rows. The hash must be the same on all machines. The faster hashes of dataframes
-are not, so it is a cryptographic one.
+are not, so a cryptographic hash is used.
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ class ShuffledPieces:
     """A worker's messages and states of the tables that are being shuffled. `end` forgets those of one table."""
 
     def __init__(self) -> None:
-        self._messages: dict[tuple[str, int, int], dict[int, bytes]] = {}  # by kind, table, sender; receiver
+        # By the sender's kind, the table and the sender: the message to each receiver.
+        self._messages: dict[tuple[str, int, int], dict[int, bytes]] = {}
         self._states: dict[tuple[int, int], Any] = {}  # by table and piece
 
     def spread(self, table: int, piece: int, how: Shuffle[Any], described: Piece, buckets: int) -> ShuffleFindings:

@@ -3,7 +3,7 @@
 A cell's code depends on the cell alone. So each distinct cell is encoded once, in this process, as in any other table.
 The codes are joined back to the rows by the cells' bytes. There are two exceptions. A numeric attribute that is
 stored as numbers is put into bins in SQL (see `sql_bins`), if the schema neither reads it as dates nor lists texts that
-stand for a missing value. A column of booleans needs no search for distinct cells, if the policy refuses no cells.
+stand for a missing value. A column of booleans needs no search for distinct cells, unless `OutOfDomain.ERROR` is set.
 """
 
 from __future__ import annotations

@@ -288,7 +288,7 @@ class SqlEngine(GroupingEngine):
         return SqlPiece(query, source.shown)
 
     def _number(self, name: str, attributes: Sequence[str]) -> int:
-        """Return the number of rows of a table of codes. Refuse a cell without a code, since the table then changed."""
+        """Return the number of rows of a table of codes. If a cell has no code, refuse the table: it has changed."""
         known = " and ".join(f"c{k} is not null" for k in range(len(attributes)))
         ((rows, coded),) = self._connection.rows(f"select count(*), count(*) filter (where {known}) from {name}")
         if rows != coded:

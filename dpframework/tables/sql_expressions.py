@@ -67,7 +67,8 @@ class SqlColumns:
         Raises
         ------
         InputError
-            If the description is of a kind that has no SQL, or reads an open attribute or a value that is not kept.
+            If the description is of a kind that has no SQL, or reads a value that is not kept, or an open attribute,
+            whose values no schema lists.
         """
         return self._truth(description, True)
 
@@ -134,7 +135,7 @@ class SqlColumns:
         return f"case {tests} else {len(found.descriptions)} end"
 
     def steps(self, steps: WholeSteps) -> str:
-        """Return the expression of a value in steps, a whole number, null where the value is missing."""
+        """Return the expression of a value in steps (see `WholeSteps`), a whole number, null where it is missing."""
         value, (low, high) = self.value(steps.attribute), map(self.number, (steps.lower, steps.upper))
         clamped = f"(case when {value} < {low} then {low} when {value} > {high} then {high} else {value} end)"
         exact = f"(({clamped} - {self.number(steps.origin)}) / {self.number(steps.step)})"
@@ -148,7 +149,7 @@ class SqlColumns:
         return f"(cast({under} as bigint) + case when {rest} > 0.5e0 or ({rest} = 0.5e0 and {odd}) then 1 else 0 end)"
 
     def parts(self, by: Cut) -> dict[int, str]:
-        """Return the SQL test whether a row is in a part, for each part of a cut, by the part's number.
+        """Return the SQL test whether a row is in a part, for each part of a cut (see `Cut`), by the part's number.
 
         If several tests hold for a row, the row is in the part whose test comes first.
         """
@@ -159,7 +160,10 @@ class SqlColumns:
         return {k: self.holds(by[k]) for k in range(len(by) - 1, -1, -1)}
 
     def selected(self, lineage: Sequence[Selection]) -> tuple[SqlColumns, str]:
-        """Return the columns after a lineage, and the clause that selects its rows, empty or with a leading space."""
+        """Return the columns after a lineage (the steps to some rows), and the clause that selects its rows.
+
+        The clause is empty, or has a leading space.
+        """
         columns, chosen = self, []
         for step in lineage:
             if isinstance(step, CaseColumn):

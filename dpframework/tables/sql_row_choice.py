@@ -1,4 +1,4 @@
-"""Choose the rows of a database that a table keeps: the rows of a period, a few of each unit, the pairs of two views.
+"""Choose the rows of a database that a table keeps: rows dated in a period, a few of each unit, pairs of two views.
 
 Distinct ids and dates leave the database. So do the numbers of rows of units that have more rows than they may keep. If
 a plan asks for places of rows in units, so do the numbers of kept rows of all units that keep several. Only numbers are

@@ -130,7 +130,7 @@ class RowsOfUnits(Shuffle[None]):
 
 
 def _frame(attributes: Sequence[Attribute], columns: Mapping[str, EncodedColumn]) -> pl.DataFrame:
-    """Return encoded columns as a frame. None of them is open, since derived columns read no open attribute."""
+    """Return encoded columns as a frame. None is open (without listed values): derived columns read no such column."""
     import polars as pl
 
     arrays: dict[str, NDArray[Any]] = {}
