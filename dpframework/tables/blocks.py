@@ -262,7 +262,7 @@ class Block:
         return attrs.evolve(self, unit_codes=None, unit_places=self.unit_places if places else None)
 
     def tiles(self, rows: int = TILE) -> Iterator[Block]:
-        """Yield this block in one or more parts of at most `rows` consecutive rows, which share its arrays."""
+        """Yield this block in one or more parts of at most `rows` consecutive rows. The parts share its arrays."""
         if self.rows <= rows:
             yield self
             return

@@ -202,7 +202,7 @@ def choose_places(
     Returns
     -------
     tuple
-        For each row that is kept, the position of its unit, and its place among that unit's rows from 0.
+        For each row that is kept, the position of its unit, and the row's place among the unit's rows, from 0.
     """
     units, places = rows_of_each(counts)
     kept = _choose(keys, units, places, most)

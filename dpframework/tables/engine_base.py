@@ -44,7 +44,7 @@ class Engine(abc.ABC):
     """
 
     name: ClassVar[str]
-    #: Whether a study that reads a table for this engine keeps it in files instead of memory (see `read_table`).
+    #: Whether a study that reads a table for this engine keeps the table in files, not memory (see `read_table`).
     mapped: ClassVar[bool] = False
     #: Whether the engine reads files itself, by `open`. A study then hands it `TableFiles`, and reads no table.
     reads_files: ClassVar[bool] = False
@@ -198,7 +198,7 @@ class Engine(abc.ABC):
         raise InputError(f"engine '{self.name}' draws no samples of units; run the study with another engine")
 
     def sum(self, rows: Rows, count: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
-        """Evaluate one counting function on every block and add up (see `counts`)."""
+        """Evaluate one counting function on every block, and add up its counts (see `counts`)."""
         (found,) = self.counts(rows, [count])
         return found
 

@@ -1,4 +1,4 @@
-"""Excel workbooks with a table in one sheet, whose cells are read as texts, each by itself.
+"""Excel workbooks with a table in one sheet. Each cell is read as a text, by itself.
 
 If a library guessed the type of a column, other rows would decide what a cell means. So every cell becomes the text
 that a CSV file would hold, with dates in ISO 8601.

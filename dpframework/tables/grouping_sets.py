@@ -1,4 +1,4 @@
-"""Cross tables of several parts of a table in few SQL queries, each of which scans the table once."""
+"""Count cross tables of several parts of a table in a few SQL queries. Each query scans the table once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpframework.tables.grouping_engine import CaseColumn, SelectedRows
 from dpframework.tables.joint_counts import Crosstab
 from dpframework.tables.sql_expressions import SqlColumns
 
-MOST_COLUMNS, MOST_SETS = 48, 64  # from these numbers of columns or grouping sets on, a query takes no more tables
+MOST_COLUMNS, MOST_SETS = 48, 64  # a query with so many columns or so many grouping sets takes no more tables
 
 
 @final
@@ -123,7 +123,8 @@ def families(handles: Sequence[SelectedRows]) -> list[Family]:
 class _TableRequest:
     """A cross table of the part with a `place` in the family and a `number` in the query.
 
-    `columns` and `summed` say which columns of the query's result hold the numbers of the table's cells, and its sums.
+    `columns` says which columns of the query's result number the table's cells. `summed` is the column of its sums, if
+    the table has sums.
     """
 
     place: int

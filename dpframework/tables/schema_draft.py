@@ -78,8 +78,8 @@ class SchemaDraft:
     schema
         The schema, marked as inferred.
     notes
-        Notes on the columns that are left out, or have cells that may be meant in another way, in the order of the
-        columns. The notes show private cells, so keep them to yourself.
+        Notes on columns that are left out, and on columns with cells that may be meant in another way. They are in the
+        order of the columns. The notes show private cells, so keep them to yourself.
     """
 
     schema: Schema
@@ -182,7 +182,7 @@ def _texts(values: Any) -> pl.Series | None:
 def _guess_of(
     name: str, found: DistinctCells | None, values: Any, where: str, choices: Choices, read: ReadOptions
 ) -> tuple[Guess, DistinctCells | None]:
-    """Return how a column is written, and its distinct texts if this was guessed from them, else None."""
+    """Return how a column is written, and its distinct texts if the guess was made from them, else None."""
     import polars as pl
 
     known = read.of_column(name)

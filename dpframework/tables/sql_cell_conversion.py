@@ -1,4 +1,4 @@
-"""The cells of a database's columns, in the form in which readers get the cells of other tables."""
+"""Turn the cells of a database's columns into the form that readers of cells expect, as for any other table."""
 
 from __future__ import annotations
 

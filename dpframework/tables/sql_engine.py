@@ -49,8 +49,8 @@ class CodedTable:
         The SQL expressions of the codes and values.
     beside
         The names of the table's other columns. If samples may be drawn, these hold each row's place in the table and,
-        if ids are known, the number of its unit. If queries may ask for it, another column holds each row's place
-        within its unit.
+        if ids are known, the number of its unit. If queries may ask for places within units, another column holds each
+        row's place within its unit.
     samples
         The names of the temporary tables that hold samples of this table.
     """

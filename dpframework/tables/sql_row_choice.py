@@ -113,7 +113,7 @@ class RowChooser:
     def of_units(
         self, pieces: Sequence[SqlPiece], unit: PrivacyUnit, key: bytes | None, *, placed: bool
     ) -> list[SqlSource]:
-        """Return, for each piece, the query of its rows and the query of those rows that their units keep.
+        """Return, for each piece, the query of all its rows and the query of the rows that units keep.
 
         The second query also gives a number for each row's `unit`. With `placed`, and if units may have several rows,
         it also gives each row's place within its unit.
@@ -184,7 +184,7 @@ class RowChooser:
         return placed
 
     def with_units(self, pieces: Sequence[SqlPiece], unit: PrivacyUnit) -> list[SqlSource]:
-        """Return, for each piece, the query of its rows and the query of those rows that have an id.
+        """Return, for each piece, the query of all its rows and the query of its rows with an id.
 
         The second query also gives the number of each row's `unit`. This raises the errors of `of_units`.
         """

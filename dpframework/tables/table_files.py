@@ -182,8 +182,8 @@ class TableFiles(UnreadTable):
         Parameters
         ----------
         number
-            How many pieces each view should have at least. Parquet files are cut into equal parts to get as many, but
-            other files are never cut.
+            How many pieces each view should have at least. Parquet files are cut into equal parts to get so many.
+            Other files are never cut.
 
         Raises
         ------
