@@ -15,8 +15,8 @@ noise of the other counts is. If no count reaches the threshold, the first shift
 If an added row raises each count by 0 or 1, then C and S are 1, and the loss is 2 / s, however many counts are
 compared. Half of it pays for the threshold, and half for the released count. This loss is attained in the limit: let
 three counts be far above the threshold, let the fourth be far below it, and let the added row raise the first three.
-When position 4 is released nevertheless, the noise of the threshold and of count 4 is most likely far up in its tail,
-and both would have to be larger by 1.
+When position 4 is released nevertheless, the noise of the threshold and of count 4 is most likely far up in its tail.
+To release position 4 after the row is added, both of these draws have to be larger by 1.
 
 Known wrong variants (Lyu, Su and Li 2017, section 3) leave out the noise of the threshold or of the counts, continue
 after the first position without paying for it, or release the noisy count that was compared. The tests in
@@ -38,7 +38,7 @@ from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
-_TAIL = 60  # `log_density` sums over noisy thresholds that are up to this many scales beyond all counts
+_TAIL = 60  # `log_density` sums over noisy thresholds up to this many scales beyond the counts and the threshold
 _LARGEST = 1 << 40  # the largest absolute value of a threshold
 
 
@@ -102,14 +102,14 @@ class AboveThreshold(PureMechanism):
         last = looked_at[-1] if chosen < counts.size else None
 
         def log_weights(noisy: NDArray[np.int64]) -> NDArray[np.float64]:
-            """Return, for values of the noisy threshold, the log-probability of the value and of the position."""
+            """Return, for each value of the noisy threshold, the log-probability of this value and the position."""
             logs = -np.abs(noisy) / scale + math.log(math.tanh(1 / (2 * scale)))
             for count, number in zip(earlier, times, strict=True):
                 logs += number * _log_at_most(noisy - count - 1, scale)
             return logs if last is None else logs + _log_at_most(last - noisy, scale)  # noise is symmetric
 
         # Far from 0 and from all counts, the log-probability changes by the same amount from one value to the next. So
-        # the values there need not be listed, which may be billions.
+        # the values there, which may be billions, are added up by a formula.
         bends, reach = np.unique(np.append(looked_at, 0)), math.ceil(_TAIL * scale)
         gaps = np.flatnonzero(np.diff(bends) > 2 * reach)
         starts, stops = bends[np.append(0, gaps + 1)] - reach, bends[np.append(gaps, -1)] + reach

@@ -1,6 +1,6 @@
 """Mean squares of the entries of a uniform point of a unit ball of the K-norm (see `knorm`), by quadrature.
 
-A point of this ball consists of several histograms. The entries of each of them add up to the same sum.
+A point of this ball consists of several histograms, whose entries all add up to the same sum.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ def unit_ball_moments(sizes: tuple[int, ...]) -> BallMoments:
     """Return the moments for histograms of these sizes, each 2 or more, whose sums are equal but not fixed.
 
     Let t be the sum of a histogram's entries. By symmetry, t may be taken as 0 or more. Let p entries be negative and
-    add up to -n, and let the other entries add up to n + t. In the unit ball, 2 n + t is at most 1. Both groups of
-    entries are uniform on simplices. The volume of the first simplex is n**(p-1) / (p-1)!. It is multiplied by the
-    volume of the second simplex, which has the same form, and by the number of ways to choose the negative entries. If
-    k numbers are uniform on a simplex and add up to a, the mean of the sum of their squares is 2 a**2 / (k + 1).
+    add up to -n, and let the other entries add up to n + t. In the unit ball, 2 n + t is at most 1. Given t, p and n,
+    both groups of entries are uniform on simplices. The volume of the first simplex is n**(p-1) / (p-1)!, and that of
+    the second has the same form. The weight of p and n is the product of both volumes, times the number of ways to
+    choose the negative entries. If k numbers are uniform on a simplex and add up to a, the mean of the sum of their
+    squares is 2 a**2 / (k + 1).
 
     Examples
     --------

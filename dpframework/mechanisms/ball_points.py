@@ -4,7 +4,7 @@
 entries add up to a given total, and whose negative entries add up to -depth or more. A *layer* is the part of a section
 whose negative entries add up to exactly -depth. If all neighbours have the same number of rows, a *ball* of radius r is
 a product of sections, one for each histogram, with total 0 and depth r. Otherwise a ball is a union of such products
-over all totals t from -r to r, with depth `(r - |t|) / 2` rounded down.
+over all totals t from 0 to r, with depth (r - t) / 2 rounded down, together with the negatives of all their vectors.
 
 **Several blocks** (see `block_knorm`). A ball is a product of l1 balls of equal radius, one for each block.
 
@@ -34,8 +34,8 @@ def section_size(size: int, total: int, depth: int) -> int:
     A vector has `size` entries, and `total` is 0 or more.
 
     Let a positive entry z stand for x**z, and a negative entry -z for y**z. Then one entry has the generating function
-    1/(1-x) + y/(1-y) = (1-xy) / ((1-x)(1-y)). The result is the coefficient of x**(total+depth) y**depth in the
-    `size`-th power of that function divided by 1-xy. The division adds up the layers of all depths up to `depth`.
+    1/(1-x) + y/(1-y) = (1-xy) / ((1-x)(1-y)). Take the `size`-th power of this function and divide it by 1-xy, which
+    adds up the layers of all depths up to `depth`. The result is the coefficient of x**(total+depth) y**depth.
 
     Examples
     --------

@@ -23,7 +23,7 @@ from dpframework.mechanisms.release_losses import Losses, divide, double_at_most
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.tables.count_width import in_64_bits
 
-LATTICE_BITS = 20  # real answers are rounded to a lattice whose step is at most 2**-20 of their sensitivity
+LATTICE_BITS = 20  # real answers are rounded to multiples of a step (a lattice) of at most 2**-20 of their sensitivity
 LARGEST_INTEGER = 1 << 62  # the largest absolute value in an integer answer; larger ones are clamped
 LARGEST_SCALE = 1 << 52  # the largest scale of noise, in lattice steps; 2**10 such scales fit into 64-bit integers
 
@@ -39,7 +39,7 @@ class Preview:
     within
         A bound on that error that holds with 95 % probability.
     text
-        The preview in words, for a reader.
+        The preview in words.
     """
 
     expected: float
@@ -61,9 +61,9 @@ class Calibration:
     mechanism
         The mechanism. For a unit of several rows, the mechanism for one row (see `Mechanism.for_rows`).
     facts
-        The query's declared facts, for one row.
+        The query's declared facts. Their sensitivities are for one row, whatever the privacy unit is.
     scale
-        The exact scale of the noise, in units of the answer. For Gaussian noise it is the variance.
+        The exact scale of the noise, in units of the answer. For Gaussian noise it is the variance, in squared units.
     unit
         The step of the lattice to which answers are rounded, in units of the answer: 1 for integer queries.
     losses
@@ -84,7 +84,7 @@ class Calibration:
 
     @functools.cached_property
     def lattice_scale(self) -> float:
-        """The noise's scale in lattice steps, rounded up. For Gaussian noise, whose scale is a variance, see below."""
+        """The noise's scale in lattice steps, rounded up. For Gaussian noise, use `lattice_deviation` instead."""
         return float_above(self.scale / self.unit)
 
     @functools.cached_property
@@ -124,13 +124,13 @@ class Calibration:
     def on_lattice(self, answer: Any) -> NDArray[np.int64]:
         """Return a real or integer answer as whole numbers of lattice steps, in the shape of the answer.
 
-        Answers too large for 64-bit integers are clamped, which moves no two answers further apart.
+        Numbers beyond `LARGEST_INTEGER`, or `LARGEST_REAL` steps, are clamped. This moves no two answers further apart.
 
         Raises
         ------
         InputError
-            If the answer is not numeric or finite, if it is not as declared (integer, length), or if sums in its type
-            may overflow or be rounded (see `count_width.in_64_bits`). The message shows no value.
+            If the answer is not numeric, not finite or not as declared (integer, length), or if sums in its type may
+            overflow or be rounded (see `count_width.in_64_bits`). The message shows no value.
         """
         array = self._usable(answer)
         if not self.facts.integer:
@@ -140,7 +140,7 @@ class Calibration:
     def scores(self, answer: Any) -> Scores:
         """Return an answer as a flat sequence of lattice points. `on_lattice` says which answers are refused.
 
-        To save memory, long answers are rounded when they are read.
+        Long real answers are rounded only when they are read, which saves memory.
         """
         if self.facts.integer or np.size(answer) <= AT_ONCE:
             return self.on_lattice(answer).ravel()
@@ -160,7 +160,7 @@ class Calibration:
         """Return an answer that is not of type int64 as int64 or as 64-bit floats."""
         if array.dtype.kind not in "iufb":
             raise self._unusable(f"answered with {array.dtype}; numbers are needed")
-        if array.dtype.kind == "b":  # `in_64_bits` refuses these, as sums of them are wrong, but here each is 0 or 1
+        if array.dtype.kind == "b":  # `in_64_bits` refuses booleans, but as an answer each is just 0 or 1
             return array.astype(np.int64)
         array = in_64_bits(array)
         if array.dtype.kind == "f":
@@ -181,15 +181,15 @@ class Mechanism(abc.ABC):
     """Turns a query's answer into a release at a privacy loss.
 
     A mechanism is a public value: it holds its privacy parameter and nothing of the data. `calibrate` fixes the
-    noise for a query under the study's relation. The methods that draw or describe a release take its result.
+    noise for a query under the study's relation. Methods that draw or describe a release take this `Calibration`.
     """
 
     name: ClassVar[str]
     norm: ClassVar[Norm]
     selects: ClassVar[bool] = False  # whether an output is the position of one of the query's candidates
-    chooses: ClassVar[bool] = False  # whether its preview bounds how far the output's score is below the best score
+    chooses: ClassVar[bool] = False  # whether the preview bounds how far the output's score is below the best score
     in_score_order: ClassVar[bool] = True  # for selections: whether a higher score has an equal or higher probability
-    needs_length: ClassVar[bool] = True  # whether the noise on a real-valued answer depends on how many numbers it has
+    needs_length: ClassVar[bool] = True  # whether the noise on a real-valued answer depends on the answer's length
     #: Whether the mechanism may release keys (values that nobody listed). It then never releases a key without rows.
     shows_keys: ClassVar[bool] = False
     #: What the privacy claim assumes besides the declared sensitivity, such as `randomness.REAL_ARITHMETIC`.
@@ -199,7 +199,7 @@ class Mechanism(abc.ABC):
     outputs: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Give a class that defines only `release` a `release_many` that calls it, not its parent's."""
+        """Give a class with only its own `release` a `release_many` that calls it, as the parent's draws other noise."""
         super().__init_subclass__(**options)
         if "release" in vars(cls) and "release_many" not in vars(cls):
             cls.release_many = Mechanism.release_many  # type: ignore[method-assign]
@@ -218,17 +218,17 @@ class Mechanism(abc.ABC):
         return None
 
     def for_rows(self, rows: int) -> Mechanism | None:
-        """Return this mechanism for one row: with it, a unit of `rows` rows loses the parameter of this mechanism.
+        """Return the same mechanism with more noise: `rows` rows together then lose what one row loses with this one.
 
-        A pure epsilon is divided by `rows`, and a rho by the square of `rows` (see `facts.privacy_unit`). The default
-        is None, since nothing is known about other parameters.
+        A pure epsilon is divided by `rows`, and a rho by the square of `rows` (see `facts.privacy_unit`). By default
+        the result is None, since nothing is known about other parameters.
         """
         return None
 
     def calibrate(
         self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
     ) -> Calibration | None:
-        """Return the calibration for a query under a relation, or None if the mechanism makes no claim there.
+        """Return the calibration for a query under a relation, or None if the mechanism makes no claim under it.
 
         Parameters
         ----------
@@ -285,10 +285,10 @@ class Mechanism(abc.ABC):
         return unit if (unit * 2**LATTICE_BITS) ** power <= min(known) else unit / 2  # the logarithm may be rounded up
 
     def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the change of an answer that determines the loss, under each relation. It includes rounding.
+        """Return the change of an answer between neighbours from which the loss is computed, under each relation.
 
-        By default it is the declared change in the mechanism's norm, increased by `padding`. A mechanism whose loss
-        depends on another number, such as the spread of scores, overrides this method.
+        By default this is the declared change in the mechanism's norm, enlarged by `padding` to allow for rounding. A
+        mechanism whose loss depends on another number, such as the spread of scores, overrides this method.
         """
         declared = facts.sensitivity(self.norm)
         assert declared is not None  # `misfit` refuses other queries
@@ -351,9 +351,9 @@ class Mechanism(abc.ABC):
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return dp-accounting's event for accounting by privacy loss distributions (PLD), or None.
 
-        With None, accounting assumes the worst mechanism with this pure epsilon, else with this rho. This method is
-        called if a privacy unit is one row, and `unit_event` if it is several rows. For a release with a delta of its
-        own, return the event of its core (see `release_losses`).
+        With None, accounting assumes the worst mechanism of the same pure epsilon or, without one, of the same rho. For
+        units of several rows, `unit_event` is called instead. For a release with a delta of its own, return the event
+        of its core, which leaves out outputs of probability delta (see `release_losses`).
         """
         return None
 
@@ -372,7 +372,7 @@ def padding(facts: QueryFacts) -> Fraction:
     """Return the factor by which a real-valued sensitivity grows on the lattice.
 
     Rounding adds at most one lattice step per coordinate, and one more step is allowed for evaluation in floating
-    point. In every norm, a change grows by at most the sum of these steps.
+    point. In every norm, a change grows by at most the sum of these steps. A step is at most 2**-20 of the sensitivity.
     """
     if facts.integer:
         return Fraction(1)
@@ -395,6 +395,6 @@ class PureMechanism(Mechanism):
         return change / self.epsilon
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return change / scale as pure epsilon (for replaced rows at most doubled), and half its square as rho."""
+        """Return change / scale as pure epsilon (of a replacement at most doubled), and half its square as rho."""
         pure = double_at_most(divide(change, scale))
         return Losses(pure, half_square(pure))

@@ -65,7 +65,8 @@ class CellVisibility:
 class CellSelection(Mechanism):
     """A mechanism that shows the noisy counts of cells, or of keys, with enough rows.
 
-    A key is a value that nobody listed beforehand. Other cells are released as 0, and other keys are left out.
+    A key is a value that nobody listed beforehand. Cells with too few rows are released as 0, and keys with too few
+    rows are left out.
     """
 
     shows_keys: ClassVar[bool] = True

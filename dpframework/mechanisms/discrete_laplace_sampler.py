@@ -1,6 +1,6 @@
 """Exact discrete Laplace noise, from independent digits in base 256.
 
-Let s be the scale of the noise, and r = exp(-1 / s). Let G be a whole number of at least 0 with Pr[G >= k] = r**k. Then
+Let s be the scale of the noise, and r = exp(-1 / s). Let G be a random whole number from 0 on, Pr[G >= k] = r**k. Then
 G = k has the probability (1 - r) r**k. Written in base 256 with n digits, k = d_0 + 256 d_1 + ... + 256**(n-1) d_(n-1),
 where the last digit is unbounded. The probability is a product of functions of one digit each, so the digits of G are
 independent. With q = r**(256**b), digit b has the distribution function
@@ -14,10 +14,10 @@ proportional to exp(-abs(k) / s).
 bits w of U are compared with t = floor(2**31 F(d)). If w < t, then U < (w + 1) / 2**31 <= F(d). If w > t, then
 U >= (t + 1) / 2**31 > F(d). If w = t, which has a probability of 2**-31 for each different t, more bits of U are drawn
 and compared with closer bounds of F(d), F(d+1) and so on, until the comparison is decided. Since F(d) is irrational, it
-is always decided in the end. No w is above all of the 256 tabulated t: w is at most 2**31 - 1, and the largest t is
-F(255) = 1 times 2**31 for all digits but the last. For the last digit it is 2**31 - 1, since 1 - F(255) is at most
-about exp(-45) there. So every outcome has exactly the probability that it should have, if the words are uniform. The
-only float is the scale, which is taken as exactly the binary fraction that it is.
+is always decided in the end. No w is above all of the 256 tabulated t, since w is at most 2**31 - 1. The largest t is
+2**31 for all digits but the last, as F(255) is 1 there. For the last digit the largest t is 2**31 - 1, since 1 - F(255)
+is at most about exp(-45). So every outcome has exactly the probability that it should have, if the words are uniform.
+The only float is the scale, which is taken as exactly the binary fraction that it is.
 
 Each digit uses half a word of 64 bits. The last bit of the first digit's half word is the sign. Where the digit is the
 same for all w that begin with the same 12 bits, it is looked up by these bits.
@@ -61,8 +61,8 @@ def discrete_laplace(words: DrawWords, size: int, scale: float, *, bits: int = B
     scale
         The scale of the noise, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
     bits
-        The number of bits of half a word from which a digit is drawn at first, 1 to 31. With few bits ties are
-        frequent, which tests of ties need.
+        The number of bits of half a word from which a digit is drawn at first, 1 to 31. With few bits the case w = t is
+        frequent, which its tests need.
 
     Returns
     -------

@@ -27,7 +27,7 @@ from dpframework.queries.base import Norm
 # Accounting by privacy loss distributions (PLD) treats noise as discrete up to this standard deviation, in lattice
 # steps. Its time grows with the standard deviation.
 LARGEST_DEVIATION = 1e4
-FURTHEST_SHIFT = 30  # in PLD accounting, a unit moves an integer by at most this many deviations, where rho is 450
+FURTHEST_SHIFT = 30  # the largest shift of an integer with an event for PLD, in standard deviations (a rho of 450)
 MOST_SLACK = 1e-7  # the largest slack of a `FineGaussianEvent`; accounting adds the slack to delta
 _FURTHEST = 14  # a distance in standard deviations, which a Gaussian exceeds with a probability below 1e-42
 
@@ -44,15 +44,15 @@ class DiscreteGaussianEvent:
 @final
 @attrs.frozen
 class FineGaussianEvent:
-    """Discrete Gaussian noise whose lattice is much finer than the noise is wide.
+    """Discrete Gaussian noise on a lattice whose step is far smaller than the standard deviation.
 
     Let D be discrete noise, and let R be continuous noise that is rounded to the lattice, both with the standard
     deviation s, in lattice steps. They have nearly the same probabilities. With u uniform on [-1/2, 1/2] and the normal
-    density g, R(k) is the mean of g(k + u). That is g(k) times the mean of exp(-k u / s**2 - u**2 / (2 s**2)), which is
-    at least exp(-1 / (24 s**2)), by Jensen's inequality, and at most exp(k**2 / (24 s**4)), since sinh(x) / x <=
-    exp(x**2 / 6). D(k) differs from g(k) by a factor of at most 1 + 3 exp(-2 pi**2 s**2), which is 1 in double
-    precision for s > 2. So for t > 1, the logarithms of D(k) and R(k) differ by at most t**2 / (24 s**2) if abs(k) is
-    at most t s.
+    density g, R(k) is the mean of g(k + u). That is g(k) times the mean of exp(-k u / s**2 - u**2 / (2 s**2)). This
+    factor is at least exp(-1 / (24 s**2)), by Jensen's inequality. It is at most exp(k**2 / (24 s**4)), since
+    sinh(x) / x <= exp(x**2 / 6). D(k) differs from g(k) by a factor of at most 1 + 3 exp(-2 pi**2 s**2), which is 1 in
+    double precision for s > 2. So for t > 1, the logarithms of D(k) and R(k) differ by at most t**2 / (24 s**2) if
+    abs(k) is at most t s.
 
     Less than 1e-42 of the mass lies more than 14 s from the answer. A point within 14 s of one table's answer is within
     t s of its neighbour's answer, where t is 14 plus the sensitivity divided by s. Coordinates are independent, and
@@ -63,8 +63,8 @@ class FineGaussianEvent:
     noise_multiplier
         The standard deviation divided by the l2 sensitivity.
     slack
-        A bound on how much the logarithm of an output's probability differs from that under continuous noise, over all
-        coordinates.
+        A bound, over all coordinates, on the difference of an output's log-probabilities under discrete noise and under
+        rounded continuous noise.
     """
 
     noise_multiplier: float
@@ -102,7 +102,7 @@ class Gaussian(Mechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate. Integers stay integers."""
-        # Not self.release_many: a subclass with its own `release` has a `release_many` that calls that `release`.
+        # Not self.release_many: in a subclass with its own `release`, that calls `release` again, and would never end.
         (output,) = Gaussian.release_many(self, [answer], calibration, randomness)
         return output
 
@@ -158,7 +158,8 @@ class Gaussian(Mechanism):
 def event_of(calibration: Calibration, relation: Relation, shifts: tuple[int, int] | None, rows: int) -> Any | None:
     """Return the events of discrete noise on integers that move, or the event of noise on a fine lattice.
 
-    The result is None if neither applies, or if the integers move too many standard deviations.
+    The result is None if neither applies, or if the integers move too many standard deviations. `shifts` says how many
+    integers move, and how far each of them moves (see `unit_shifts`). It is None if that is not known.
     """
     sigma = calibration.lattice_deviation
     if shifts is None or sigma > LARGEST_DEVIATION:

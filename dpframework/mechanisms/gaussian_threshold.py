@@ -115,7 +115,7 @@ class GaussianThreshold(CellSelection):
     def change(self, facts: QueryFacts) -> ByRelation:
         """Return how many counts a unit changes, each by 1, which is also the square of the change in the l2 norm.
 
-        The number may follow from the l1 norm alone, whose square is no less.
+        The number is the smaller of the declared changes in the l1 norm and in the squared l2 norm.
         """
         changed = (unit_changes(facts, relation) for relation in Relation)
         return ByRelation(*(None if number is None else Fraction(number) for number in changed))

@@ -182,7 +182,7 @@ def groups_by_size(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], Fraction
     same release. Let D be the sum of s - 1 over the sizes s of a release's histograms, and let v_s be the mean square
     of an entry (see `_second_moment`). If the release costs epsilon w, its total variance is close to c / w**2, with c
     = (D+1) (D+2) times the sum of s v_s. Let group g have the constant c_g and the share w_g. The sum of c_g / w_g**2
-    is smallest if the shares are proportional to the cube roots of c_g. It is then the cube of the sum of these roots.
+    is smallest if the shares are proportional to the cube roots of c_g. The least sum is the cube of the sum of roots.
     Histograms are sorted by size, and the cuts that minimise the sum of roots are found by dynamic programming. All of
     this follows from public facts.
 

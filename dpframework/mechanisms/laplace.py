@@ -32,7 +32,7 @@ class _LatticeLaplace(PureMechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate. Integers stay integers."""
-        # Not self.release_many: a subclass with its own `release` has a `release_many` that calls that `release`.
+        # Not self.release_many: in a subclass with its own `release`, that calls `release` again, and would never end.
         (output,) = _LatticeLaplace.release_many(self, [answer], calibration, randomness)
         return output
 

@@ -15,7 +15,7 @@ LARGEST_REAL = 1 << 52  # the largest rounded number, in units; larger floats ha
 @final
 @attrs.frozen(eq=False)
 class LatticePoints:
-    """Lattice points of real numbers: each is the number divided by a unit, rounded and clamped, when it is read.
+    """The lattice points of real numbers: each number divided by a unit, rounded and clamped when it is read.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Noisy counts of the cells that have enough rows, and nothing about all others, at an epsilon and an exact delta.
 
-Each count gets the noise of `SelectionNoise`, which is bounded on both sides. A cell is shown if its noisy count is
+Each count gets the noise of `SelectionNoise`, which is between 0 and `reach` - 1. A cell is shown if its noisy count is
 `reach` or more. The noise is derived from the optimal rule for showing cells (Desfontaines, Voss, Gipson and Mandayam
 2022). So a cell of n rows is shown with the same probability as under that rule, and its noisy count is released at no
 further cost. A cell without rows is never shown, and its 0 has no noise. So a delta pays off where there are many cells
@@ -40,7 +40,7 @@ _BEYOND = 0.025
 @final
 @attrs.frozen
 class PartitionSelection(CellSelection, PureMechanism):
-    """The noisy counts of cells that have enough rows; 0 for all others, and so for every cell without rows.
+    """Releases the noisy counts of cells that have enough rows, and 0 for all other cells.
 
     For keys, which nobody listed beforehand (`queries.Keys`), it releases the keys that have enough rows, sorted, with
     their noisy counts.
@@ -69,7 +69,7 @@ class PartitionSelection(CellSelection, PureMechanism):
     def calibrate(
         self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
     ) -> Calibration | None:
-        """Fix the noise. For units of several replaced rows, delta is reduced until they lose at most the given delta.
+        """Fix the noise. For units of several replaced rows, delta is reduced so that they lose at most `delta`.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class PartitionSelection(CellSelection, PureMechanism):
         """
         found = PureMechanism.calibrate(self, facts, relation, in_parts=in_parts, by=by)
         claimed = None if found is None else found.losses.delta.under(relation)
-        if claimed is not None and claimed > self.delta:  # claims are linear in delta
+        if claimed is not None and claimed > self.delta:  # the claimed delta is proportional to the mechanism's delta
             smaller = attrs.evolve(self, delta=self.delta * self.delta / claimed)
             found = PureMechanism.calibrate(smaller, facts, relation, in_parts=in_parts, by=by)
         if found is not None:

@@ -36,7 +36,7 @@ Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 REAL_ARITHMETIC = "real-arithmetic"  # the assumption that floats are drawn like the real numbers that they stand for
 KEY_BITS, PUBLIC_BITS = 256, 128  # the bits of a generator's key, and of a seed of public draws
-FEW_WORDS = 1 << 10  # the operating system draws up to this many words no slower than a generator
+FEW_WORDS = 1 << 10  # up to this many words are drawn by the operating system, which takes no longer than a generator
 
 
 def seed_of(*texts: str) -> int:
@@ -112,8 +112,8 @@ class Randomness(abc.ABC):
     def apart(self) -> Randomness:
         """Return a source for draws whose number depends on the rows.
 
-        Such draws from a seeded source would change all later draws, so a seeded source returns another source. By
-        default the result is this source, since nobody can tell how often it has drawn.
+        Such draws from a seeded source would shift all its later draws, so a seeded source returns another source. By
+        default the result is this source. Its draws are unpredictable, so nobody can tell how many it has made.
         """
         return self
 
@@ -233,7 +233,7 @@ class SystemRandomness(Randomness):
         """Draw as `Randomness` says. A few words come from the operating system itself, which needs no import."""
         if size <= FEW_WORDS and "generator" not in vars(self):
             return np.frombuffer(os.urandom(size * WORD_BITS // 8), dtype=np.uint64)
-        # `Generator.integers` takes several times as long.
+        # `Generator.integers` would take several times longer than these raw words.
         return self.generator.bit_generator.random_raw(size)
 
     @functools.cached_property
@@ -276,7 +276,7 @@ def _newly_keyed() -> Any:
 
 
 def _rekey() -> None:
-    """Give a new key to every generator that a fork has copied, in place, since other code may hold the generator."""
+    """After a fork, give every copied generator a new key, in place, since other code may hold the generator."""
     for generator in _generators:
         generator.bit_generator.state = _newly_keyed().state
 

@@ -7,11 +7,12 @@ row that moves all scores in the same direction by at most 1 has the spread 1.
 
 **The loss is S / s at noise of scale s.** Both kinds of noise have Pr[z > t + S] >= exp(-S / s) Pr[z > t] for every t.
 For exponential noise this follows from its tail. For Gumbel noise, Pr[z > t] = 1 - exp(-x) with x = exp(-t / s). This
-is concave in x, with value 0 at x = 0, and shifting t by S turns x into exp(-S / s) x. Now fix the noise of all other
-candidates. Then candidate r is chosen if z_r exceeds the largest of q_i + z_i - q_r. On a neighbour each of these
-numbers is larger by at most S, and so is the largest of them. So the probability that z_r exceeds the largest is at
-least exp(-S / s) times what it was. This holds for any noise of the other candidates, and so for the probability that r
-is chosen. It also holds with the two tables exchanged. (The changes themselves do not matter, only their differences.)
+is concave in x and 0 at x = 0, so for a factor c <= 1 its value at c x is at least c times its value at x. Shifting t
+by S turns x into c x with c = exp(-S / s). Now fix the noise of all other candidates. Then candidate r is chosen if z_r
+exceeds the largest of q_i + z_i - q_r. On a neighbour each of these numbers is larger by at most S, and so is the
+largest of them. So the probability that z_r exceeds the largest is at least exp(-S / s) times what it was. This holds
+for any noise of the other candidates, and so for the probability that r is chosen. It also holds with the two tables
+exchanged. (The changes themselves do not matter, only their differences.)
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from dpframework.queries.base import Norm, QueryFacts
 
 @attrs.frozen
 class _ByScore(PureMechanism):
-    """Prefers outputs of a higher score, with noise that does not depend on the number of outputs."""
+    """Makes outputs with high scores likelier than others. The noise does not depend on the number of outputs."""
 
     norm: ClassVar[Norm] = Norm.LINF
     needs_length: ClassVar[bool] = False
@@ -55,9 +56,9 @@ class BoundedRange(_ByScore):
     """A mechanism that draws an output with probability proportional to exp(score / scale).
 
     A row moves the log-probabilities of any two outputs apart by at most spread / scale. So the changes of all
-    log-probabilities lie in a range of that length. The length is the pure epsilon, and an eighth of its square is rho
-    (Dong, Durfee and Rogers 2020; Cesar and Rogers 2021, Lemma 3.4). A subclass whose scores are rounded adds the
-    effect of rounding in `change`.
+    log-probabilities lie in a range of that length. The range contains 0, since all probabilities add up to 1. So the
+    length is the pure epsilon, and an eighth of its square is rho (Dong, Durfee and Rogers 2020; Cesar and Rogers 2021,
+    Lemma 3.4). A subclass whose scores are rounded adds the effect of rounding in `change`.
     """
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
@@ -105,9 +106,9 @@ class _NoisyMax(_ByScore):
         A gap of t or more is likeliest if one candidate has the best score and the scores of all others are t below it.
         To see this, start from any scores. Raise the candidates that are more than t below the best score to t below
         it. Then they are chosen more often, so a gap of t or more becomes likelier. Lower the other candidates, except
-        one with the best score, to t below it. If the best candidate is chosen now, it or a lowered candidate was
-        chosen with the same noise before, so a gap of t or more becomes likelier again. The stated gap is the t for
-        which the probability is 5 % in the likeliest case.
+        one with the best score, to t below it. If the best candidate is chosen now, then with the same noise the choice
+        before was this candidate or a lowered one, whose gap was below t. So a gap of t or more becomes likelier again.
+        The stated gap is the t for which the probability is 5 % in the likeliest case.
         """
         scale, size = float(calibration.scale), calibration.facts.answer_length
         if size is None:
@@ -165,8 +166,8 @@ class PermuteAndFlip(_NoisyMax):
         """Solve 1 - (1 - (1 - w)**m) / (m w) = 1/20 for w = exp(-gap), with m candidates.
 
         The fraction is the probability that the best of m candidates is chosen, if all others have the weight w. It is
-        the integral in `permute_and_flip_log_probability`. It falls as w grows. At w = 1 / (10 (m - 1)) the other
-        candidates together are chosen with a probability below 1/20.
+        the integral in `permute_and_flip_log_probability`. It falls as w grows. The search starts at
+        w = 1 / (10 (m - 1)), where the other candidates together are chosen with a probability below 1/20.
         """
         if size < 2:
             return 0.0
