@@ -1,4 +1,4 @@
-"""A plan with its totals in each notion of privacy loss."""
+"""A plan with its totals in each notion of privacy loss, such as pure epsilon or zCDP."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ A = TypeVar("A")
 
 
 def built_in_at(delta: Fraction) -> tuple[type[Accountant[Any]], ...]:
-    """Return the built-in accountants that may total a plan with this delta. At delta 0 that is the pure one alone."""
+    """Return the built-in accountants that may total a plan with this delta. At delta 0, only the pure one may."""
     if delta == 0:
         return (PureAccountant,)
     from dpframework.accountant.built_in import BUILT_IN
@@ -122,9 +122,9 @@ class AccountedPlan(Plan):
         return known
 
     def loss(self, kind: type[Accountant[Any]], node: Node) -> PrivacyLoss | None:
-        """Return `amount` as a loss.
+        """Return an upper bound on the loss of all releases below a node, in one notion of loss.
 
-        None without a valid claim, or if the accountant does not work at the plan's delta.
+        The result is None without a valid claim, or if the accountant does not work at the plan's delta.
         """
         accountant = self._accountant_of(kind)
         if accountant is None:
@@ -140,7 +140,7 @@ class AccountedPlan(Plan):
         return {}
 
     def losses(self, node: Node) -> dict[str, PrivacyLoss | None]:
-        """Return bounds on the loss of all releases below a node, by accountant. Those that fail are left out."""
+        """Return bounds on the loss of all releases below a node, by accountant. Accountants that fail are left out."""
         working = [total.accountant for total in self._totals.values() if total.failure is None]
         totals = [self._total(accountant, node) for accountant in working]
         return {total.accountant.name: total.loss for total in totals if total is not None}

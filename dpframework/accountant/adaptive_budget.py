@@ -6,8 +6,9 @@ accepts a plan if one of two totals, with this plan, is at most epsilon:
 
 - **pure**: the pure epsilons of all plans, added up;
 - **mixed**, once an order alpha > 1 of the Renyi divergence is fixed: a sum of three terms. The first is B, the pure
-  epsilons of all plans before that. The second is the Renyi divergences at alpha of all later plans (see `rdp`). The
-  third is the conversion c = log(1 - 1 / alpha) - log(alpha delta) / (alpha - 1), or 0 if that is negative.
+  epsilons of all plans before the order was fixed. The second is the Renyi divergences at alpha of all later plans (see
+  `rdp`). The third is c = log(1 - 1 / alpha) - log(alpha delta) / (alpha - 1), or 0 if that is negative. Adding c
+  *converts* the divergences to an epsilon at delta.
 
 The first plan that is charged its Renyi divergence instead of its pure epsilon fixes the order, for good. The order may
 depend on anything that was released before.
@@ -30,13 +31,13 @@ delta. The same argument holds with P and Q exchanged.
    (1 - e^(epsilon - L))+ is at most K e^((alpha - 1)(L - epsilon)), so at most K e^(-(alpha - 1) c) M. By the choice of
    c this is at most delta M. M is positive and has a mean of at most 1, so these transcripts add at most delta.
 
-**Exact deltas.** The releases of plan i may have an exact delta d_i, the probability of an output outside what epsilon
-bounds (see `delta_composition`). For later plans with such deltas, a budget may hold back a part of its delta. This
-*reserve* is chosen when the budget is set up. When the order is fixed, the delta of the conversion is fixed too, as
+**Exact deltas.** The releases of plan i may have an exact delta d_i, the probability of outputs about which epsilon
+says nothing (see `delta_composition`). For later plans with such deltas, a budget may hold back a part of its delta.
+This *reserve* is chosen when the budget is set up. When the order is fixed, the delta of the conversion is fixed, too:
 
-    D' = delta minus the exact deltas of all plans so far, including this one, minus the reserve,
+    D' = delta minus the exact deltas of all plans so far, including this one, minus the reserve.
 
-and c is computed with D' in place of delta. The exact deltas of later plans may then add up to at most the reserve.
+Then c is computed with D' in place of delta, and the exact deltas of later plans may add up to at most the reserve.
 While no order is fixed, all exact deltas may add up to at most delta.
 
 *Proof.* With probability 1 - d_i, given what was released before, plan i draws from its core, the distribution that
@@ -50,12 +51,12 @@ Where an order was fixed, it is at most D' M, as above. From the time of fixing,
 second term sums to at most D' times the probability that an order was fixed. Together the two sums are at most delta.
 
 **Releases outside.** The owner may state an (epsilon, delta)-DP release that no plan made. Its epsilon is charged like
-that of a plan, and its delta counts like an exact delta, of a release that happens whatever is left: if it is stated
-before the order is fixed, then D' is smaller by it. If it is stated later and exceeds the reserve, then all releases
-together have the delta D' plus the exact deltas plus the deltas outside, which is above the budget's, and no plan fits
-any more.
+that of a plan, and its delta counts like an exact delta. But it is never refused, since the release has already
+happened. If it is stated before the order is fixed, then its delta makes D' smaller. If it is stated later, and its
+delta exceeds the reserve, then all releases together have the delta D' plus the exact deltas plus the deltas outside.
+This is above the budget's delta, and no plan fits any more.
 
-It would not be sound to convert, at each request for the total, at the delta that is left by then. An analyst could
+Converting anew, at each request for the total, at the delta that is left by then would not be sound. An analyst could
 spend exact deltas only after releases that revealed little, and so use nearly all of delta twice
 (`tests/accountant/test_adaptive.py` reaches 1.99 delta in this way).
 
@@ -137,17 +138,17 @@ class AdaptiveBudget:
     epsilon, delta
         The most that all plans may cost together. Without a delta, only pure totals count.
     pure
-        The pure epsilons of all charges.
+        The sum of the pure epsilons of all charges.
     before
-        The pure epsilons of the charges before the order was fixed.
+        The sum of the pure epsilons of the charges before the order was fixed.
     rdp
-        The Renyi divergences of the charges since then.
+        The sum of the Renyi divergences of the other charges, from the one that fixed the order on.
     order
         The order of the Renyi divergences; None while it is not fixed.
     reserve
         The part of delta that is held back for the exact deltas of plans after the order is fixed.
     exact
-        The exact deltas of all charges.
+        The sum of the exact deltas of all charges.
     converted
         The delta D' at which divergences are converted to an epsilon; None while the order is not fixed.
     outside
@@ -168,7 +169,7 @@ class AdaptiveBudget:
 
     @property
     def delta_left(self) -> Fraction:
-        """The largest exact delta that a further charge may have. It is negative if releases outside had too much."""
+        """The largest exact delta that a further charge may have. It is negative if releases outside used too much."""
         spent = self.exact.under(self.relation)
         assert spent is not None  # `after` refuses a charge whose exact delta is unknown
         return self.delta - spent - self.outside - (self.converted or 0)
@@ -195,10 +196,11 @@ class AdaptiveBudget:
     def charge(self, pure: ByRelation, curve: Curve, exact: ByRelation = NOTHING) -> PlanCharge:
         """Return the charge for a pure epsilon, a bound on the divergence at every order, and an exact delta.
 
-        While no order is fixed, three charges are tried in turn. The first is the divergence at the order whose budget
-        admits the largest rho, if this charge fits and is not just the plan's pure epsilon. The second is the pure
-        epsilon, if that fits. The last is the divergence at the order where this plan is cheapest. If no delta is left
-        for the conversion, or the plan has no known divergence, the plan is charged its pure epsilon.
+        While no order is fixed, three charges are tried in turn. The first is the divergence at the order at which what
+        is left of the budget admits the largest rho, if this charge fits and differs from the plan's pure epsilon. The
+        second is the pure epsilon, if that fits. The last is the divergence at the order where this plan is cheapest.
+        If no delta is left for the conversion, or the plan has no known divergence, the plan is charged its pure
+        epsilon.
         """
         if self.order is not None:
             return PlanCharge(pure, curve.at(self.order), self.order, exact)
@@ -206,7 +208,7 @@ class AdaptiveBudget:
         if delta is None:
             return PlanCharge(pure, delta=exact)
         own, spent = pure.under(self.relation), self.pure.under(self.relation)
-        # A plan without a pure epsilon would have fixed the order.
+        # All pure epsilons so far are known, since a plan without one would have fixed the order.
         assert spent is not None
         left = self.epsilon - spent
         order = order_of_largest_rho(left, delta)
@@ -230,9 +232,9 @@ class AdaptiveBudget:
         Raises
         ------
         PlanRefused
-            If the charge's order differs from the budget's, or is one that the budget cannot have. If the exact delta
-            is larger than what is left for exact deltas. Or if the charge would fix the order, and no delta is left for
-            the conversion.
+            If the charge's order differs from the budget's, is 1 or less, or needs a delta that the budget does not
+            have. If the exact delta is larger than what is left for exact deltas. Or if the charge would fix the order,
+            and no delta is left for the conversion.
         """
         if self.order is not None and charge.order != self.order:
             raise PlanRefused("the charge is at a different order than the charges before it")

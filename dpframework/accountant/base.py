@@ -52,11 +52,11 @@ class Accountant(abc.ABC, Generic[A]):
     """
 
     name: ClassVar[str]
-    needs_delta: ClassVar[bool] = False  # whether its totals are finite only at a delta above 0
+    needs_delta: ClassVar[bool] = False  # whether totals are finite only at a delta above 0
     of_units: ClassVar[bool] = False  # whether `amount` accepts a calibration for units of several rows
     samples_anew: ClassVar[bool] = False  # whether a resumed run may draw a sample again
     chosen_plans: ClassVar[bool] = False  # whether a plan may be chosen after seeing earlier releases
-    converts: ClassVar[bool] = True  # whether its totals use delta, apart from the releases' exact deltas
+    converts: ClassVar[bool] = True  # whether totals use delta, apart from the exact deltas of releases
 
     def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
         self._relation = Relation.parse(relation)
@@ -125,13 +125,13 @@ class Accountant(abc.ABC, Generic[A]):
     def spread(self, parts: Sequence[A], rows: int) -> A:
         """Compose releases from disjoint rows, over which the rows of one unit may spread.
 
-        By default this composes the most expensive part as often as there are parts that can change. Each of them holds
+        By default this composes the most expensive part once for each part that can change. Each of these parts holds
         some of the unit's rows, and loses no more than if it held all of them. Under add-or-remove-one at most `rows`
-        parts change. Under replace-one, let `rows` rows leave and as many come. A part that rows only leave, or only
-        enter, takes one of these places and loses as if rows were removed or added. A part that rows leave and enter
-        takes two places. So each two places cost at most what a unit costs that stays in one part, or moves from
-        one part to another, and `parallel` bounds both. This is valid wherever losses compose. Override it where less
-        is lost.
+        parts change. Under replace-one, `rows` rows leave parts and `rows` rows enter parts, 2 `rows` moves in all.
+        A part that rows only leave, or only enter, takes at least one move, and loses as if rows were removed or added.
+        A part that rows leave and enter takes at least two moves. So two moves cost at most what a unit costs that
+        stays in one part, or moves from one part to another, and `parallel` bounds both. This is valid wherever losses
+        compose. Override this method where less is lost.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class Accountant(abc.ABC, Generic[A]):
         """Bound the cost of releases from a random sample, for one unit added or removed.
 
         With probability `rate` a unit is in the sample, with all its rows. By default nothing is claimed. Under
-        replace-one nothing may be claimed, since no bound for samples is known there.
+        replace-one nothing may be claimed, since no bound for such samples is derived here.
         """
         return self.amount(None)
 
@@ -184,7 +184,7 @@ class Accountant(abc.ABC, Generic[A]):
         return self.sequential([part] * times)
 
     def release(self, calibration: Calibration | None) -> A:
-        """Return the cost of one release; it has no claim if the accountant does not support the calibration's unit."""
+        """Return the cost of one release, without a claim if the accountant does not support the calibration's unit."""
         claimed = self.of_units or calibration is None or calibration.by == ONE_ROW
         return self.amount(calibration if claimed else None)
 

@@ -100,7 +100,8 @@ def _single(event: Any, fine: bool) -> Any:
     how: dict[str, Any] = {"value_discretization_interval": INTERVAL, "use_connect_dots": fine}
     match event:
         case AnyPure(epsilon=epsilon) if fine and epsilon <= _FINE:
-            return pld.from_discrete_laplace_mechanism(epsilon, 1, **how)  # the same losses as Laplace noise
+            # The worst mechanism of an epsilon has the losses of discrete Laplace noise on a number that moves by 1.
+            return pld.from_discrete_laplace_mechanism(epsilon, 1, **how)
         case AnyPure(epsilon=epsilon):
             return pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, 0.0), INTERVAL)
         case SampledEvent():

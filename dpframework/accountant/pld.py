@@ -4,11 +4,11 @@ Each step becomes an event, dp-accounting's description of a mechanism's loss. I
 dominate the step's loss, it is used. Otherwise the event is that of the worst mechanism of the same pure epsilon or,
 without a pure epsilon, of the same rho.
 
-Branches and parts that differ are bounded by one of their events, if it dominates all others. Here an event dominates
-another event if it has at least the releases of the other, with at least the same pure epsilons. The reason: dropping
-some releases and adding noise to others is post-processing. Adaptive composition preserves this order (Zhu, Dong and
-Wang 2022, Theorem 10). If no event dominates, branches and parts are bounded by the worst mechanism of their composed
-pure epsilon, or else of their composed rho (see `composition`).
+Branches and parts that differ are bounded by one of their events, if it dominates all others. An event is known to
+dominate another event if it contains all releases of that event, each with the same or a larger pure epsilon. The
+reason: dropping some releases and adding noise to others is post-processing. Adaptive composition preserves this order
+(Zhu, Dong and Wang 2022, Theorem 10). If no event dominates, branches and parts are bounded by the worst mechanism of
+their composed pure epsilon, or else of their composed rho (see `composition`).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class PLDAccountant(Accountant[Events]):
         return Events(added, replaced, composition.repeat(part.pure, times), composition.repeat(part.zcdp, times))
 
     def either(self, parts: Sequence[Events]) -> Events:
-        """Return the event of a branch that dominates all others, or else of the largest pure epsilon or rho."""
+        """Return the event of a branch that dominates all others, or else that of the largest pure epsilon or rho."""
         pure, zcdp = composition.either([p.pure for p in parts]), composition.either([p.zcdp for p in parts])
         return Events(
             _dominating([p.add_or_remove_one for p in parts], pure.add_or_remove_one, zcdp.add_or_remove_one),
@@ -294,7 +294,7 @@ def _dominating(events: Sequence[Any | None], epsilon: Fraction | None, rho: Fra
 
 
 def _dominates(strong: Mapping[Any, int], weak: Mapping[Any, int]) -> bool:
-    """Tell whether a composition has at least the releases of a weaker one, with at least its pure epsilons."""
+    """Tell whether `strong` contains all releases of `weak`, each with the same or a larger pure epsilon."""
     if any(strong.get(event, 0) < times for event, times in weak.items() if _pure_of(event) is None):
         return False
     losses = {loss for event in weak if (loss := _pure_of(event)) is not None}

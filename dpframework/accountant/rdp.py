@@ -184,11 +184,11 @@ class RDPAccountant(Accountant[Curve]):
         return SpreadRows(tuple(parts), pure, zcdp)
 
     def either(self, parts: Sequence[Curve]) -> Curve:
-        """Take the largest, at every order."""
+        """Take the largest loss, at every order."""
         return ComposedCurve(composition.either, tuple(parts))
 
     def repeat(self, part: Curve, times: int) -> Curve:
-        """Multiply, at every order."""
+        """Multiply the loss by `times`, at every order."""
         return RepeatedCurve(part, times)
 
     def loss(self, amount: Curve) -> PrivacyLoss | None:

@@ -17,7 +17,7 @@ from dpframework.accountant.pure import UNCLAIMED, AdditiveAccountant
 from dpframework.facts.privacy_losses import ByRelation, PrivacyLoss, convert_above
 from dpframework.mechanisms.base import Calibration
 
-#: The orders that are tried, each as (order - 1) / (about the best order - 1).
+#: The orders that are tried, each as (order - 1) divided by (approximately the best order - 1).
 _ORDER_RATIOS = [2 ** (k / 16) for k in range(-48, 49)]
 
 

@@ -21,7 +21,7 @@ def _path(scope: ScopeNodes) -> str:
 
 
 def parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find nodes of kind parallel whose parts may overlap, or may not be known at all."""
+    """Find nodes of kind parallel whose parts may overlap, are not declared, or are made from an unknown release."""
     for scope in plan.index.scopes:
         own = {placed.name for placed in scope.nodes if isinstance(placed.node, Step | Post)}
         for placed in scope.nodes:

@@ -1,7 +1,7 @@
 """Checks of how strong a claim is. A plan whose claim is valid may still protect people too little.
 
-Each finding, except the one of `one_period`, ends with a name. A study that lists this name in `allow` accepts the
-finding, which then stays in the report as information.
+Each finding, except the one of `one_period`, quotes a name, such as 'large-epsilon'. A study that lists this name in
+`allow` accepts the finding, which then stays in the report as information.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ class Mechanism(abc.ABC):
     outputs: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Give a class with only its own `release` a `release_many` that calls it, as the parent's draws other noise."""
+        """Give a class with only its own `release` a `release_many` that calls it: the parent's draws other noise."""
         super().__init_subclass__(**options)
         if "release" in vars(cls) and "release_many" not in vars(cls):
             cls.release_many = Mechanism.release_many  # type: ignore[method-assign]

@@ -94,7 +94,7 @@ def _find_provers(plan: Plan, step: Step, verified: VerificationRecords) -> str:
 def covers(
     facts: QueryFacts, declared: Sensitivity, scored: ScoreClaims, row_bound: int | None, *, exact: bool
 ) -> bool:
-    """Tell whether a declared sensitivity is at least as large as the bounds that a formula's claims state.
+    """Tell whether a declared sensitivity reaches the bounds that a formula's claims state.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 Whoever approves a plan approves code and not only names: a mechanism that was changed to add no noise keeps its name.
 For each component a digest (SHA-256) of the file that defines it tells whether this component has changed. The digest
-of the whole package also covers the helper functions that the component calls. Of other packages, only those of its
-base classes are included.
+of the whole package also covers the helper functions that the component calls. Another package is included only if the
+component has a base class there.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class PlacedNode:
 
     @functools.cached_property
     def uses(self) -> tuple[int, ...]:
-        """The numbers, sorted, of the nodes whose releases this node uses or makes its parts from."""
+        """The numbers, in increasing order, of the nodes whose releases this node uses, also to make its parts."""
         return tuple(sorted(source for source, edge in self._preceding.items() if "use" in edge))
 
     @functools.cached_property
@@ -119,7 +119,7 @@ class PlacedNode:
     def declared_reads(self) -> Reads:
         """The attributes that the node itself reads, or by which it cuts rows into parts; None if they may be any.
 
-        A miner derives attributes that are not in the schema. Such an attribute may depend on any other.
+        A miner may derive attributes that are not in the schema. Such an attribute may depend on any other attribute.
         """
         # Imported here, since totals do not need the code that counts rows.
         from dpframework.queries.counts import Count

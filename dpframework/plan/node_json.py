@@ -1,4 +1,4 @@
-"""The JSON forms of steps, of blocks, and of what a table is cut into parts by, in plan files."""
+"""The JSON forms, in plan files, of steps, of blocks, and of the cuts that make parts of a table."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def read_spend(form: Mapping[str, Any], parts: Sequence[Node]) -> Spend:
 
 
 def write_cut(by: Parts | None) -> Any:
-    """Return the JSON form of what the parts of a parallel are made from."""
+    """Return the JSON form of the cut that makes the parts of a parallel; None if no cut is declared."""
     match by:
         case None:
             return None
@@ -182,7 +182,7 @@ def write_cut(by: Parts | None) -> Any:
 
 
 def read_cut(form: Any) -> Parts | None:
-    """Return what parts are made from, for a form that `write_cut` wrote."""
+    """Return the cut for a form that `write_cut` wrote."""
     if form is None:
         return None
     if "attribute" in form:

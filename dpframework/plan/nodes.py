@@ -77,7 +77,7 @@ _BESIDE = "../"  # no name in a plan begins like this
 
 
 def beside(name: str) -> str:
-    """Return the name by which a step's `uses` refer to the release of another part of the plan, such as another miner.
+    """Return the name by which a step's `uses` refer to another part of the plan, such as the part of another miner.
 
     Examples
     --------

@@ -35,8 +35,8 @@ from dpframework.results.error_bounds import TableSize
 
 #: The assumption of a run that stops at the first value outside the schema, instead of changing the value.
 DATA_FITS_SCHEMA = "data-fits-schema"
-#: The assumption that each row which the query in `[read]` returns is made from one unit's own rows, and that no unit
-#: has more rows in the result than the study says.
+#: The assumption about the result of the query in `[read]`: each row is made from one unit's own rows, and no unit has
+#: more rows than the study says.
 ROWS_FROM_QUERY = "rows-from-query"
 
 #: The version of the JSON form of plans.
@@ -155,7 +155,7 @@ class Plan:
         The schema itself; None for a plan read from a file, which holds the facts only.
     miners
         For each part of a study, its miner's name and parameters in a JSON-safe form. They are part of the plan's hash:
-        the same miner on other attributes may have steps with the same claims, and an approval must not cover those.
+        on other attributes the miner may have the same steps with the same claims, but needs another approval.
     out_of_domain
         What a run does with values outside the schema. With `ERROR` the run stops, so the plan assumes that the data
         fits the schema.
@@ -235,9 +235,9 @@ class Plan:
 
         A block has no claim if one of its kinds of release has no claim in an amount that is capped.
 
-        For units of several rows, a query may declare a smaller sensitivity than that of one row times the number of
-        rows. This holds if the query sees all rows of the unit. In parts of the table the unit's rows may be spread, so
-        there each row counts with its own sensitivity (see `docs/composition.md`).
+        For units of several rows, a query may declare a sensitivity below the number of rows times that of one row.
+        This sensitivity holds only where the query sees all rows of the unit. In parts of the table the unit's rows may
+        be spread, so there each row counts with its own sensitivity (see `docs/composition.md`).
         """
         if isinstance(step, Spend):
             for one in step.parts:
@@ -257,7 +257,7 @@ class Plan:
 
     @property
     def reads_units(self) -> bool:
-        """Whether a run must know each row's unit, in order to sample units, count keys by unit, or number rows."""
+        """Whether a run must know each row's unit: to sample units, count keys by unit, or number a unit's rows."""
         return self.index.samples or self.reads_places or any(step.facts.unlisted for step in self.steps())
 
     @functools.cached_property
@@ -267,7 +267,7 @@ class Plan:
 
     @functools.cached_property
     def has_exact_delta(self) -> bool:
-        """Whether some release has an exact delta, which adds to that of a conversion (see `release_losses`)."""
+        """Whether some release has a delta of its own, which adds to a conversion's delta (see `release_losses`)."""
         made = (one.calibration for one in self.index.nodes)
         return any(noise is not None and noise.losses.delta != NOTHING for noise in made)
 

@@ -158,7 +158,7 @@ class Spend(Node):
         return attrs.evolve(self, parts=tuple(child for child in children if isinstance(child, Step)))
 
     def limits(self, relation: Relation, *, in_parts: bool) -> Losses:
-        """Return the caps under both relations. None for an epsilon or rho without a cap, 0 for a delta without one.
+        """Return the caps under both relations. An epsilon or rho without a cap is None, a delta without a cap is 0.
 
         Parameters
         ----------
@@ -293,8 +293,8 @@ def spend(
     kinds
         The kinds of release that the miner may ask for (see `kind`).
     epsilon, rho, delta
-        The caps: the largest amounts that all releases of the block may cost together, under the study's relation. At
-        least one of epsilon and rho needs a cap; without a cap the other is not limited. Releases with an exact delta
+        The caps: the largest amounts that all releases of the block may cost together, under the study's relation. Give
+        a cap on epsilon, on rho, or on both. An amount without a cap is not limited. Releases with a delta of their own
         need a cap on delta.
 
     Raises

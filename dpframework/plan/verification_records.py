@@ -1,8 +1,8 @@
 """A file of verification records. They say which code was tested, when and how tightly, and which claims were proved.
 
-Each record holds digests of the code that was verified (see `code_digests`), so it counts for exactly that code. The
-file does not prove who wrote it: anyone with write access can put anything into it. Keep it where only people you trust
-can write.
+A record of a test holds digests of the code that was tested (see `code_digests`), so it counts for exactly that code.
+The file does not prove who wrote it: anyone with write access can put anything into it. Keep it where only people you
+trust can write.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from dpframework.tables.joint_counts import JointCounts, joint_counts_of
 class _HidingFunction:
     """A function of blocks of rows that sees only what a query declares. It can be sent to another process.
 
-    These are the attributes in `names`, or all if it is None. It sees the places of rows in their units if `places` is
-    true, and never which unit a row belongs to.
+    The function sees the attributes in `names`, or all if `names` is None. If `places` is true, it also sees whether a
+    row is the first, the second, ... row of its unit. It never sees which unit a row belongs to.
     """
 
     function: Callable[[Block], Any]
@@ -80,11 +80,12 @@ class _EngineOfQuery:
 
 
 def engine_of(query: Query, engine: Engine) -> Any:
-    """Return an engine that shows a query only the attributes that it declares, and places of rows only if it says so.
+    """Return an engine that shows a query only the attributes that it declares.
 
-    If the query declares no attributes, it sees all of them, or none if its `no_attributes` is true. A table knows the
-    units of its rows if any step of the plan needs them. Other queries must not see them: they declare the change by
-    one row, and what they count of whole units changes by more.
+    If the query declares no attributes, it sees all of them, or none if its `no_attributes` is true. If its `places` is
+    true, it also sees whether a row is the first, the second, ... row of its unit. A table knows the units of its rows
+    if any step of the plan needs them. Other queries must not see units. They declare the change of the answer by one
+    row, but a number that depends on whole units may change by more.
     """
     return _EngineOfQuery(engine, _names_of(query), query.places)
 

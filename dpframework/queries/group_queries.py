@@ -341,8 +341,8 @@ class GroupMoments(GroupNumbers):
         """Return each row's numbers in steps of 2**-30. All but one are rounded; one is the remainder to 1.
 
         With degree 2 the middle number is this remainder. It is not negative. If at most one of the other two is
-        rounded up, their sum grows by at most half a step, and whole numbers cannot exceed 1 by that. If both are
-        rounded up, t and 1 - t are at least 2**-16, and the remainder is at least 2**14 steps.
+        rounded up, their sum exceeds 1 by at most half a step. Since it is a whole number of steps, it is at most 1. If
+        both are rounded up, t and 1 - t are at least 2**-16, and the remainder is at least 2**14 steps.
         """
         t = (values - self.lower) / (self.upper - self.lower)
         if self.degree == 1:

@@ -19,7 +19,7 @@ from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, histogram_sensitivities
 from dpframework.tables.blocks import Block
 
-_HASHES = 61  # keys have this many hash values; `coordinates` adds up the counts of all keys with the same one
+_HASHES = 61  # the number of hash values of keys; `coordinates` adds up the counts of keys with the same hash value
 
 
 @final

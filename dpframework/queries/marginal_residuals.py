@@ -11,8 +11,8 @@ Here each residual is released as a block of whole numbers, from which it can be
 - An axis of two values becomes one number, the second count minus the first. Along that axis, the residual is minus and
   plus half of it.
 - An axis of n > 2 values is centred and multiplied by n for noise in the l2 norm: n times the count, minus the sum
-  along the axis. For the l1 norm it is left as it is, and centred after noise is added, since centring increases the l1
-  norm of a row's change.
+  along the axis. For the other norms it is left as it is, and centred after noise is added, since centring increases
+  the l1 norm of a row's change.
 - The block is multiplied by a whole weight. All blocks get noise of the same size, so a residual of a larger weight has
   less noise.
 
@@ -169,7 +169,10 @@ class Residuals(Query):
         return np.concatenate(found)
 
     def residuals(self, answer: ArrayLike) -> list[NDArray[np.float64]]:
-        """Return each set's residual, in rows and in its marginal's shape, from an answer with or without noise."""
+        """Return each set's residual, in units of rows and in the shape of the set's marginal.
+
+        The answer may be exact or noisy.
+        """
         blocks = np.split(np.asarray(answer).ravel(), np.cumsum(self._lengths)[:-1])
         residuals = []
         for one, weight, block in zip(self.sets, self.weights, blocks, strict=True):

@@ -45,7 +45,7 @@ def as_quantile(value: Amount) -> Fraction:
     Raises
     ------
     InputError
-        If the quantile is not between 0 and 1, or has more than six decimals.
+        If the quantile is not between 0 and 1, or if its denominator is above a million (six decimals).
     """
     quantile = exact(value, "a quantile")
     if not 0 < quantile < 1:

@@ -2,11 +2,12 @@
 
 A noisy sum is usually planned for public bounds [a, b], since their size decides the sensitivity. Here the bounds are
 an input that a run knows and a plan does not. So values are counted in units of the bounds. Each value is clamped to
-the bounds. Then its distance from a bound is divided by their width, or the value itself by the size of the bound that
-is larger in size. The result lies in [0, 1], or in [-1, 1], for **every** pair of bounds. The declared sensitivity is
-the largest over all inputs. It does not depend on the released bounds, so epsilon is fixed in the plan. Code that reads
-the answer multiplies it by the released width or size, which is post-processing. This multiplies the noise, too, so the
-size of the noise in the attribute's own unit depends on the released bounds.
+the bounds. Then its distance from a bound is divided by the *width*, the distance between the bounds. Or the value
+itself is divided by the *size*, the larger absolute value of the bounds. The result lies in [0, 1], or in [-1, 1], for
+**every** pair of bounds. The declared sensitivity is the largest over all inputs. It does not depend on the released
+bounds, so epsilon is fixed in the plan. Code that reads the answer multiplies it by the released width or size, which
+is post-processing. This multiplies the noise, too, so the scale of the noise in the attribute's own unit depends on the
+released bounds.
 
 Bounds must come from a release. If they came from the rows, a neighbouring table could be measured in another unit.
 """
@@ -148,8 +149,8 @@ class ScaledSums(GroupNumbers):
 
     So adding a row raises a sum by at most R or lowers it by at most F, each 1 or 0. Replacing a row that stays in its
     group changes the sum by at most D = R + F - m. Here m is the smallest size of t for any a and b. If both public
-    bounds have the same sign and every row has a value, m is the size of the smaller bound divided by that of the
-    larger one. Otherwise m is 0. If the row goes to another group, it changes two sums by at most 1 each. The l1 change
+    bounds have the same sign and every row adds a number, m is the smaller size of a public bound divided by the larger
+    one. Otherwise m is 0. If the row goes to another group, it changes two sums by at most 1 each. The l1 change
     is at most 2 in both cases, or D with a single group. The squared l2 change is at most max(D**2, 2), or D**2 with a
     single group. The linf change is at most max(D, 1), or D with a single group.
 
@@ -161,7 +162,7 @@ class ScaledSums(GroupNumbers):
     attribute, where, by
         As for `GroupSums`. The bounds are the attribute's.
     centred
-        Whether values count from the middle of the bounds.
+        Whether the middle of the bounds is subtracted from each value.
 
     Examples
     --------
@@ -210,7 +211,7 @@ class ScaledSums(GroupNumbers):
         return Fraction(max(math.floor(Fraction(low) / Fraction(high) * STEPS) - 1, 0), STEPS)
 
     def unit(self, bounds: Bounds | None = None) -> tuple[float, float]:
-        """Return by how much values differ whose shares differ by 1, and the value whose share is 0."""
+        """Return two numbers, u and v, such that a row with the value v + u t adds t to its sum."""
         lower, upper = bounds or (self.lower, self.upper)
         if self.centred:
             middle = lower + (upper - lower) / 2
@@ -231,7 +232,7 @@ class ScaledSums(GroupNumbers):
         return JointCounts([Crosstab([*own.by, *own.where_columns], steps)], lambda counts: own.first(counts[0]))
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
-        """Return the sums of shares."""
+        """Return the sums of t."""
         return counts / STEPS
 
 

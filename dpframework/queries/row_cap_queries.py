@@ -4,10 +4,10 @@ A study keeps at most K rows of a unit, and noise must hide all K. K must be lar
 have far fewer rows. Here an earlier step releases a number k up to K, and a query reads only the first k rows of each
 unit.
 
-**The weight.** Each of those rows counts w = floor(K / k) times. So the answer is w times the query's answer on k rows
-per unit. Let one row move the query by at most D in some norm. Adding or removing a unit moves the query by at most k
-D, and the answer by at most w k D <= K D, **for every k**. So the sensitivity declared for a unit does not depend on
-the released number. Epsilon, the noise and the plan's total are fixed beforehand, as if all K rows were read. Code that
+**The weight.** Each of the first k rows counts w = floor(K / k) times. So the answer is w times the query's answer on k
+rows per unit. Let one row move the query by at most D in some norm. Adding or removing a unit moves the query by at
+most k D, and the answer by at most w k D <= K D, **for every k**. So the declared sensitivity does not depend on the
+released number. Epsilon, the noise and the plan's total are fixed beforehand, as if all K rows were read. Code that
 reads the release divides it by w, as `basics.released_row_cap_miner_base` does. This is post-processing. It divides the
 noise, too, which is then the noise for K / w rows, and K / w is nearly k.
 
@@ -140,7 +140,7 @@ class AtReleasedRows(Query):
 
     @property
     def integer(self) -> bool:  # type: ignore[override]
-        """Whether answers are whole numbers, as for the query, since weights are whole numbers."""
+        """Whether answers are whole numbers. They are if the query's answers are, since weights are whole numbers."""
         return self.query.integer
 
     @property
@@ -241,7 +241,7 @@ class RowsPerUnitScores(CandidateScores):
     unit may be replaced by a unit without rows. This moves the score like a removal.)
 
     If units are not known, each row is charged by itself. A row in the place k > 0, counted from 0, changes M(k) alone,
-    and a row in the place 0 changes n alone. Then the score moves by at most 1, and by at most 2 if a row is replaced.
+    and a row in the place 0 changes n alone. So the score moves by at most 1, and by at most 2 if a row is replaced.
 
     Attributes
     ----------

@@ -25,8 +25,8 @@ class CandidateScores(Query):
     """One score for each of several public candidates, by which a mechanism selects one of them.
 
     A subclass declares its sensitivity in the linf norm. If the sensitivity is monotonic, so that an added row moves
-    all scores in the same direction, a selection needs half the noise. A subclass lists its candidates from public
-    inputs alone. A candidate that depends on the rows breaks every claim.
+    all scores in the same direction, a selection needs half of the noise that it needs otherwise. A subclass lists its
+    candidates from public inputs alone. A candidate that depends on the rows breaks every claim.
     """
 
     integer = False
@@ -74,7 +74,7 @@ class Supports(CandidateScores):
         """Adding a row raises each support by 0 or 1, and replacing a row changes it by at most 1.
 
         The l1 and the squared l2 sensitivity are attained if all descriptions hold for a row. For disjoint
-        descriptions, a histogram has lower ones.
+        descriptions, a histogram has lower sensitivities.
         """
         source = "a row is in each support once or not at all"
         return (

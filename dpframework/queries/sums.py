@@ -141,7 +141,7 @@ class WithinBounds(Query):
 
     @property
     def where_columns(self) -> tuple[Cases, ...]:
-        """The column of a cross table that separates the rows for which `where` holds, as a tuple. Empty without it."""
+        """The column of a cross table that separates the rows for which `where` holds; empty if `where` is None."""
         return () if self.where is None else (Cases([self.where]),)
 
     @property

@@ -172,7 +172,7 @@ class Gate:
 
     @contextlib.contextmanager
     def ending(self, *, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """End the run if the `with` block fails, except if `unless()` tells that it would fail on every table."""
+        """End the run if the `with` block fails. It goes on if `unless()` says that the block fails on every table."""
         try:
             yield
         except DPFrameworkError as error:
@@ -297,8 +297,9 @@ class Gate:
     def _guard(self, what: str, function: Callable[[], T]) -> T:
         """Call a function that sees private rows. In a private run its output, warnings and errors are not shown.
 
-        If the function fails, the class of the error is named if it is a class of Python or of dpframework, and nothing
-        else. Any other class could be named after a value in the table. A seeded run shows everything.
+        If the function fails, the message names the class of the error, if that is a class of Python or of dpframework.
+        Any other class could be named after a value in the table. The message says nothing else about the error. A
+        seeded run shows everything.
         """
         private = self.randomness.private
         try:

@@ -43,7 +43,7 @@ def _as_mapping(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
 @final
 @attrs.frozen(eq=False)
 class Witness:
-    """Two neighbouring tables, with outputs at which a miner's privacy loss is nearly as large as its claim.
+    """Two neighbouring tables, with outputs at which a miner's privacy loss nearly reaches its claim.
 
     An audit replays witnesses before its own search. A witness can show that a claim is tight, so that a smaller claim
     would be wrong. It cannot make a wrong claim pass.
@@ -126,8 +126,8 @@ class Example:
     def unit_for(self, unit: PrivacyUnit) -> PrivacyUnit:
         """Return the unit for which the claim is tested, given the unit that the caller requests.
 
-        If the caller requests one row, the example's own unit is used. A requested unit may have no ids, and only
-        assert its number of rows. If the example's own unit groups rows by ids, it is then kept, with the asserted
+        If the caller requests one row, the example's own unit is used. A requested unit without ids only asserts its
+        number of rows. If the example's own unit groups rows by ids, then the example's unit is used, with the asserted
         number of rows.
         """
         if unit.is_row:
@@ -217,9 +217,9 @@ class Miner(abc.ABC):
         schema and the approximate number of rows. Plans, checks and reports show the bounds, and `Study.epsilon_for`
         finds the epsilon at which a bound reaches a wanted value.
 
-        By default the bounds are those of the steps: how many rows a count may be off, and how many rows worse than the
-        best a selected candidate may be. Override this method in a miner whose result is computed from its releases,
-        such as a mean.
+        By default the bounds are those of the steps: by how many rows a count may be off, and by how many rows a
+        selected candidate may be worse than the best. Override this method in a miner whose result is computed from its
+        releases, such as a mean.
 
         Parameters
         ----------

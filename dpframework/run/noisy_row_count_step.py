@@ -1,8 +1,8 @@
 """The release of the number of rows, for miners whose best parameters depend on it.
 
 The number of rows is secret under add-or-remove-one. It is released first, for a fiftieth of the miner's budget. At a
-budget of epsilon 1 the released number is within 150 rows of the exact one with a probability of 95 %. It may choose a
-branch of the plan (`plan.nodes.either`), since it is public once it is released.
+budget of epsilon 1 the released number is within 150 rows of the exact number with a probability of 95 %. The released
+number may choose a branch of the plan (`plan.nodes.either`), since it is public.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ class PrivateTable:
         """Make several planned releases in one call, such as those for all nodes on one level of a tree.
 
         The outputs, in order, have the same distribution as from several calls of `release`. In a seeded run they are
-        equal. One call is faster: on a cluster all queries are sent in one message, and a private run without a journal
-        draws all noise of one kind together.
+        the same outputs. One call is faster: on a cluster all queries are sent in one message. A private run draws all
+        noise of one kind together, except if it keeps a journal (a file with each release, to resume the run from).
 
         Parameters
         ----------

@@ -49,7 +49,7 @@ class _Parts:
     def is_planned_by(self, node: Parallel, *, of_any: bool = False) -> bool:
         """Tell whether a node plans this cut, either as the same public cut or as a cut from a release.
 
-        A cut from a release may depend on the attributes that the node names, and with `of_any` on all attributes.
+        A cut from a release may depend on the attributes that the node names, and with `of_any` on any attribute.
         """
         if len(node.parts) not in (1, self.number):
             return False

@@ -28,7 +28,7 @@ class Recorder(Protocol):
 
     @property
     def key(self) -> bytes:
-        """The secret key by which the rows that each privacy unit keeps are chosen."""
+        """The secret key that decides which rows each privacy unit keeps."""
 
     @property
     def period(self) -> str:
@@ -64,7 +64,7 @@ class Recorder(Protocol):
         """
 
     def refused(self, why: str) -> None:
-        """Record that the run ended while the table was read, before its charge, with the kind of failure.
+        """Record that reading the table failed, so that the run ended before its charge. `why` is the kind of failure.
 
         Raises
         ------

@@ -1,5 +1,6 @@
 """A block during a run: the miner chooses its releases and their parameters, within caps on their total cost.
 
+A block has one or more *kinds* of release. A kind is a planned step whose privacy parameter is open until the run.
 `BlockScope` is the privacy filter: it refuses a release that would take the sum of the charges above a cap.
 `SpendBlock` is what the miner sees of the block.
 """
@@ -75,7 +76,7 @@ class BlockScope:
             return self._why_not(kind, calibration.losses) is None
 
     def request(self, kind: str, amounts: Mapping[str, Any]) -> tuple[Step, Calibration]:
-        """Return a kind with the given parameters, and its noise. The sums of earlier charges are not checked.
+        """Return the step of a kind with the given parameters, and its noise, whatever was charged before.
 
         Raises
         ------
@@ -132,8 +133,8 @@ class BlockScope:
     def spent(self) -> Amounts:
         """The sum of the charges in each amount that has a cap.
 
-        Under replace-one, if the block is released from parts of the table, a row may move between parts. Then it is
-        twice the add-or-remove-one sum, if this is larger.
+        Under replace-one, if the block is released from parts of the table, a row may move between parts. Then the sum
+        is twice the add-or-remove-one sum, if this is larger.
         """
 
         def most(name: str) -> Fraction:
@@ -183,7 +184,7 @@ def _amounts(losses: Losses, limits: Losses) -> Iterator[tuple[tuple[str, Relati
 class SpendBlock:
     """A block of the plan, opened by `PrivateTable.spend`. The miner chooses its releases during the run.
 
-    The miner chooses the kinds, the parameters, the inputs and the number of releases, by the schema and by earlier
+    The miner chooses the kinds, the parameters, the inputs and the number of releases, from the schema and from earlier
     releases. If a release would take a sum above its cap, the run refuses the release before it draws anything.
     """
 
