@@ -15,8 +15,8 @@ depend on anything that was released before.
 
 **Theorem.** However plans are chosen, all their releases are (epsilon, delta)-DP under the relation of their losses.
 
-*Proof.* A transcript is the list of all releases. Let P and Q be its distributions on two neighbouring tables. A
-transcript's loss L, the logarithm of P over Q, is the sum over its plans of L_i, the loss of plan i given what was
+*Proof.* A transcript is the list of all releases. Let P and Q be its distributions on two neighbouring tables. The loss
+L of a transcript is the logarithm of P over Q. It is the sum of all L_i, where L_i is the loss of plan i given what was
 released before. Write y+ for the larger of y and 0. We show that the mean of (1 - e^(epsilon - L))+ under P is at most
 delta. The same argument holds with P and Q exchanged.
 

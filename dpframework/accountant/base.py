@@ -210,10 +210,10 @@ class Accountant(abc.ABC, Generic[A]):
     def loss_with_exact_delta(self, amount: A, exact: Fraction | None) -> PrivacyLoss | None:
         """Return the loss of releases that have an exact delta, from the amount that their cores cost.
 
-        On neighbours u and v, the output's distributions M(u) and M(v) are mixtures: a core, P or Q, with weight 1 - d,
-        and a rest with weight d. The amount bounds the loss between P and Q. Let x = e**epsilon, and write y+ for the
-        larger of y and 0. The plan's delta at epsilon is the sum of (M(u) - x M(v))+ over all outputs. It is at most d
-        plus 1 - d times the sum of (P - x Q)+. So the cores may use the delta that is left after d.
+        On neighbours u and v, the output's distributions M(u) and M(v) are mixtures. They have a core, P or Q, with
+        weight 1 - d, and a rest with weight d. The amount bounds the loss between P and Q. Let x = e**epsilon, and
+        write y+ for the larger of y and 0. The plan's delta at epsilon is the sum of (M(u) - x M(v))+ over all outputs.
+        It is at most d plus 1 - d times the sum of (P - x Q)+. So the cores may use the delta that is left after d.
 
         Returns
         -------

@@ -1,10 +1,10 @@
 """The conversion of events, each of which describes one mechanism's loss, to dp-accounting's loss distributions.
 
-A privacy loss distribution is stored on a grid: its losses are multiples of an interval. The connect-the-dots method of
-dp-accounting (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022) places a mechanism's mass on the grid so that delta
-is exact at the grid points and too large between them. The error falls with the square of the interval. The method
-takes differences of deltas. Below a delta of `FINEST_DELTA` these differences drown in the rounding of floating point,
-so losses are rounded up to the grid instead.
+A privacy loss distribution is stored on a grid: its losses are multiples of an interval. dp-accounting places a
+mechanism's mass on the grid by the connect-the-dots method (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022). Then
+delta is exact at the grid points, and too large between them. The error falls with the square of the interval. The
+method takes differences of deltas. Below a delta of `FINEST_DELTA` these differences drown in rounding errors, so
+losses are rounded up to the grid instead.
 
 Some mechanisms are known only by a bound on delta as a function of epsilon. Such a bound is enough to make a
 distribution that dominates the mechanism (Zhu, Dong and Wang 2022, Proposition 8). `from_bound` makes it, for two kinds
@@ -168,9 +168,9 @@ def _of_sample(event: SampledEvent, fine: bool) -> Any:
 
     Let the pair P, Q dominate the events: P with the unit, Q without. Let q be the rate. On a sample, the pair q P +
     (1 - q) Q, Q dominates if the unit is removed, and the same pair in reverse order if it is added (Zhu, Dong and Wang
-    2022, Theorem 11). The hockey-stick divergence of the first pair at x = e**epsilon is q times the one of P, Q at 1 +
-    (x - 1) / q, or 1 - x where that point is not positive. The divergence of the reverse pair is r = 1 - (1 - q) x
-    times the one of Q, P at q x / r, or 0 where r is not positive.
+    2022, Theorem 11). Let x = e**epsilon. The hockey-stick divergence of the first pair at x is q times that of P, Q at
+    y = 1 + (x - 1) / q, or 1 - x if y is not positive. Let r = 1 - (1 - q) x. The divergence of the reverse pair at x
+    is r times that of Q, P at q x / r, or 0 if r is not positive.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

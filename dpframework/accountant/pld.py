@@ -114,8 +114,8 @@ class PLDAccountant(Accountant[Events]):
         parts draw samples, or for noise on fine lattices, whose slack grows with the number of parts.
 
         Under replace-one rows may leave any part and enter any other. Over all parts, the integers that fall do so by
-        at most k in all, and the integers that rise do so by at most k in all. If all events are noise on integers, the
-        event composed with itself bounds both.
+        at most k in all, and so do the integers that rise. If all events are noise on integers, the event composed with
+        itself bounds both.
         """
         pure, zcdp = composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts])
         added, replaced = (

@@ -249,9 +249,9 @@ def best_order(cost: Callable[[Fraction], float]) -> Fraction:
     """Return an order with a low cost, found by a search over its distance from 1.
 
     Every order is valid, so an inexact search only costs a little more. The search finds the best power of two for the
-    distance, and then the best exponent in steps of 1/8. If only some releases have a finite pure epsilon, the cost has
-    two local minima, on the two sides of the order from which on these releases are charged their epsilon. The steps of
-    1/8 find the lower one.
+    distance, and then the best exponent in steps of 1/8. If only some releases have a finite pure epsilon, these are
+    charged it from some order on. The cost may then have a local minimum on each side of this order. The steps of 1/8
+    find the lower minimum.
     """
 
     def cost_at(exponent: float) -> float:

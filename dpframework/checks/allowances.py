@@ -27,7 +27,7 @@ class Allowance:
     what
         What the study accepts, a risk or a statement of the owner, in a few sentences.
     code
-        The code of the check that reports the risk unless the study allows it.
+        The code of the check that reports the risk if the study does not allow it.
     needed
         The function that tells whether a plan needs the allowance.
     """

@@ -108,7 +108,7 @@ def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find assumptions that the study does not allow, unless they are harmless or reported by DP006 or DP021."""
+    """Find assumptions that the study does not allow, except harmless ones and those that DP006 or DP021 reports."""
     for assumption, steps in plan.assumptions.items():
         if assumption in HARMLESS or assumption in plan.budget.allow or assumption in (INFERRED, DATA_FITS_SCHEMA):
             continue
@@ -139,8 +139,8 @@ def _if_allowed(plan: Plan, name: str, accepted: str, refused: str) -> tuple[Sev
 def row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find a row count that is published although the relation keeps it secret.
 
-    It is a warning if each unit has one row. For units of several rows it is an error, since a query that knows the row
-    count may assume that a neighbour has at most one more row.
+    It is a warning if each unit has one row. For units of several rows it is an error. The reason: a query that knows
+    the row count may assume that a neighbour has at most one more row.
     """
     if plan.facts.rows is not None and plan.relation is Relation.ADD_OR_REMOVE_ONE:
         yield (

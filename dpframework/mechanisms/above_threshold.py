@@ -1,26 +1,26 @@
 """The above-threshold mechanism (sparse vector technique): find the first count that reaches a public threshold.
 
 Source: Dwork, Naor, Reingold, Rothblum and Vadhan 2009; Lyu, Su and Li 2017, Algorithm 1 with one positive outcome. The
-threshold gets noise once, each count gets noise of its own, and the position of the first count whose noisy value
-reaches the noisy threshold is released. No number is released. All noise is integer Laplace noise of one scale s.
+threshold gets noise once, and each count gets noise of its own. The position of the first noisy count that reaches the
+noisy threshold is released. No number is released. All noise is integer Laplace noise of one scale s.
 
 **The loss is (C + S) / s.** Here C is the largest change of a count between neighbours, and S is the spread: the most
-by which the changes of two counts differ. For the proof, let count j change by d_j from a table to its neighbour, let R
-be the largest d_j, and let position i be released on the first table. On the neighbour, raise the noise of the
-threshold by R. No count has risen by more than R, so every count before i still misses the threshold. Also raise the
-noise of count i by R - d_i, which is 0 or more. Then count i still reaches the threshold. Integer Laplace noise that is
-shifted by x loses at most abs(x) / s. So the first shift costs at most C / s and the second at most S / s, whatever the
-noise of the other counts is. If no count reaches the threshold, the first shift is enough.
+by which the changes of two counts differ. *Proof.* Let count j change by d_j from a table to its neighbour, and let R
+be the largest d_j. Let position i be released on the first table. On the neighbour, raise the noise of the threshold by
+R. No count has risen by more than R, so every count before i still misses the threshold. Also raise the noise of count
+i by R - d_i, which is 0 or more. Then count i still reaches the threshold. Integer Laplace noise that is shifted by x
+loses at most abs(x) / s. So the first shift costs at most C / s and the second at most S / s, whatever the noise of the
+other counts is. If no count reaches the threshold, the first shift is enough.
 
 If an added row raises each count by 0 or 1, then C and S are 1, and the loss is 2 / s, however many counts are
-compared. Half of it pays for the threshold, and half for the released count. This loss is attained in the limit: let
-three counts be far above the threshold, let the fourth be far below it, and let the added row raise the first three.
+compared. Half of it pays for the threshold, and half for the released count. This loss is attained in the limit. Let
+three counts be far above the threshold, and let the fourth be far below it. Let the added row raise the first three.
 When position 4 is released nevertheless, the noise of the threshold and of count 4 is most likely far up in its tail.
 To release position 4 after the row is added, both of these draws have to be larger by 1.
 
-Known wrong variants (Lyu, Su and Li 2017, section 3) leave out the noise of the threshold or of the counts, continue
-after the first position without paying for it, or release the noisy count that was compared. The tests in
-`tests/mechanisms/test_above_threshold.py` detect each of them.
+There are known wrong variants (Lyu, Su and Li 2017, section 3). They leave out the noise of the threshold or of the
+counts, continue after the first position without paying for it, or release the noisy count that was compared. The tests
+in `tests/mechanisms/test_above_threshold.py` detect each of them.
 """
 
 from __future__ import annotations

@@ -37,8 +37,9 @@ class BallMoments:
         """Return the mean square of a weighted sum of a histogram's entries.
 
         The weights add up to 0, and their squares add up to 1. By symmetry, the result is the same for all such
-        weights. It follows from an orthonormal basis: the squares of the entries add up to the squares of size - 1 such
-        sums with orthogonal weights, plus the squared sum of all entries divided by size.
+        weights. It follows from an orthonormal basis of size - 1 such weights and one constant vector. In this basis,
+        the squares of the entries add up to the squares of size - 1 such sums, plus the squared sum of all entries
+        divided by size.
         """
         return (size * self.entries[size] - self.total / size) / (size - 1)
 

@@ -4,7 +4,8 @@
 entries add up to a given total, and whose negative entries add up to -depth or more. A *layer* is the part of a section
 whose negative entries add up to exactly -depth. If all neighbours have the same number of rows, a *ball* of radius r is
 a product of sections, one for each histogram, with total 0 and depth r. Otherwise a ball is a union of such products
-over all totals t from 0 to r, with depth (r - t) / 2 rounded down, together with the negatives of all their vectors.
+over all totals t from 0 to r, with depth (r - t) / 2 rounded down. The negatives of all these vectors belong to it,
+too.
 
 **Several blocks** (see `block_knorm`). A ball is a product of l1 balls of equal radius, one for each block.
 
@@ -190,8 +191,8 @@ class Balls:
 
         A ball's points are in the order of their totals: 0, 1 and -1, 2 and -2, and so on. The first totals are tried
         in turn. The points of larger totals are counted by polynomials. This works since `section_size` is a polynomial
-        in total and depth, of degree 2 (`size` - 1) at most, and the depth falls by one if the total grows by two. So
-        the sections of even totals have sizes that are a polynomial in the index of the total. The same holds for odd
+        in total and depth, of degree 2 (`size` - 1) at most. If the total grows by two, the depth falls by one. So the
+        sections of even totals have sizes that are a polynomial in the index of the total. The same holds for odd
         totals. Let d_k be Newton's forward differences of the first few of these sizes. Then the first m sizes add up
         to the sum over k of d_k C(m, k + 1).
         """

@@ -7,14 +7,14 @@ p_i <= 2**-k_i, even if the product of d_i and the rate was rounded up. Let c_k 
 **The exponential mechanism** (Gumbel noise, McSherry and Talwar 2007) chooses i with probability proportional to p_i.
 Draw a bucket k with probability proportional to the whole number c_k 2**(63-k), then a uniform member i of the bucket.
 Accept i if U < p_i, for a uniform number U between 0 and 2**-k, else begin anew. A round ends with i with a probability
-proportional to 2**-k_i (p_i 2**k_i) = p_i, as it should. Members of all buckets but the last are accepted with a
-probability of about 1/2 or more, so that the expected number of rounds is about two or less. Members of bucket 63 may
-be accepted less often, but each has a weight of only 1, and the best candidate alone has a weight of 2**63.
+proportional to 2**-k_i (p_i 2**k_i) = p_i, as it should. Members of all buckets except the last are accepted with a
+probability of about 1/2 or more. So the expected number of rounds is about two or less. Members of bucket 63 may be
+accepted less often, but each has a weight of only 1, and the best candidate alone has a weight of 2**63.
 
 **Permute-and-flip** (exponential noise, McKenna and Sheldon 2020; Ding and others 2021) visits candidates in a uniform
-order, and accepts i with probability p_i, that is if U_i < p_i for a uniform U_i. Only candidates with U_i < 2**-k_i
-can be accepted. They are the *survivors*: each member of bucket k survives independently with probability 2**-k. So the
-following steps have the same result:
+order. It accepts i with probability p_i, that is if U_i < p_i for a uniform U_i between 0 and 1. Only candidates with
+U_i < 2**-k_i can be accepted. They are the *survivors*: each member of bucket k survives independently with probability
+2**-k. So the following steps have the same result:
 
 - Draw how many members of each bucket survive: in each of k rounds, toss a coin for each member that is left.
 - Visit the survivors in a uniform order. The next one is in a bucket with probability proportional to the number of

@@ -8,7 +8,7 @@ Claim: pure epsilon; in zCDP rho = epsilon**2 / 8, since the mechanism has a bou
 **Rounding.** The weight of a piece is its score plus the scale times the logarithm of its length. Both terms are
 rounded to a lattice whose step is at most 2**-20 of the sensitivity. Their sum is exact, since both are whole numbers
 of steps. A piece is drawn by a noisy maximum of the weights with Gumbel noise, and a point of the piece uniformly. Both
-draws are exact, over integers. So the draw is exactly the exponential mechanism on points with rounded scores: the
+draws are exact, over integers. So the draw is exactly the exponential mechanism on points with rounded scores. Here the
 rounded score of a point is the rounded weight of its piece, minus the scale times the exact logarithm of the piece's
 length.
 
@@ -16,8 +16,8 @@ The rounded score has four errors: half a step for the score, half a step for th
 declares (`Query.rounding`), and the error of the computed logarithm. The last one is below 2**-45 scales. To see this,
 let u = 2**-53. The relative error is 8 u for the logarithm (4 units in the last place) plus u for its product with the
 scale. The logarithm is at most ln(2**32) < 23. So the error is at most 9 * 23 u = 207 u, in scales. The change of a
-score between neighbours is off by up to twice the sum of the four errors, and the difference of two such changes by up
-to four times that sum. So four times the sum is added to the spread.
+score between neighbours is off by up to twice the sum of the four errors. The difference of two such changes is off by
+up to four times the sum, which is added to the spread.
 """
 
 from __future__ import annotations

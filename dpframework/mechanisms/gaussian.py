@@ -149,8 +149,8 @@ class Gaussian(Mechanism):
     def unit_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return discrete Gaussian events for the shifts of a unit (see `unit_shifts`), or an event on a fine lattice.
 
-        On a fine lattice, k rows move the answer at most k times as far in the l2 norm as one row does, and they change
-        at most k times as many numbers.
+        On a fine lattice, let one row move the answer by at most d in the l2 norm, and change at most m numbers. Then k
+        rows move the answer by at most k d, and change at most k m numbers.
         """
         return event_of(calibration, relation, unit_shifts(calibration, relation), calibration.by.rows)
 

@@ -18,7 +18,7 @@ the release on v on the condition that no key is shown that only the second unit
 of 1 - d or more, and at most 2 m other counts differ. ∎
 
 **One split serves all notions of privacy.** The claim splits a release into the outputs E of probability d and the
-rest, the *core* (P and Q; see `release_losses`). In the core at most m counts with Gaussian noise differ, or 2 m under
+*core* (P and Q, see `release_losses`). In the core at most m counts with Gaussian noise differ, or 2 m under
 replace-one. So dp-accounting's event for these counts dominates the core, which accounting by privacy loss
 distributions (PLD) requires.
 

@@ -29,14 +29,14 @@ replaced by a unit with another number of rows, or if parts of a table are relea
 answers of neighbours differ by a point of the space, so the same outputs are possible on both tables. By the triangle
 inequality, no probability changes by more than a factor exp(change / s).
 
-**How it is drawn.** With q = exp(-1/s), q**k = (1-q) times the sum over r >= k of q**r. So a uniform point of a *ball*
-of random radius R has the distribution above, if P(R = r) is proportional to N(r) q**r, where N(r) is the number of
-points of a ball of radius r. Balls, unlike spheres, are products over histograms, or unions of such products over the
-common sum (see `ball_points`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D), with
-whole numbers h_k that `ball_points` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k, and
-of D + 1 independent geometric numbers. The sum over z of `q**|z|`, by which the probabilities are divided, is
-h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole numbers, and exact. (If parts add up to 0,
-the l1 norm is even. Then R is half of the norm, and s is halved.)
+**How it is drawn.** With q = exp(-1/s), q**k = (1-q) times the sum over r >= k of q**r. Let N(r) be the number of
+points of a *ball* of radius r. If P(R = r) is proportional to N(r) q**r, then a uniform point of a ball of the random
+radius R has the distribution above. Balls, unlike spheres, are products over histograms, or unions of such products
+over the common sum (see `ball_points`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D),
+with whole numbers h_k that `ball_points` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k, and
+of D + 1 independent geometric numbers. The sum over z of `q**|z|`, by which the probabilities are divided, is h(q) /
+(1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole numbers, and exact. (If parts add up to 0, the l1
+norm is even. Then R is half of the norm, and s is halved.)
 
 **One histogram.** The norm of a single histogram is its l1 norm divided by the change. So the noise of its entries is
 independent discrete Laplace noise of scale s, and is drawn as such. If all neighbours have the same number of rows, the
@@ -253,9 +253,10 @@ def _of_one(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:
     """Return a unit, and the probabilities that the noise of a cell is 0, 1, 2, ... units in absolute value.
 
     The cell is one of a single histogram. An entry z of the noise has a probability proportional to q**|z|. If entries
-    add up to 0, that is multiplied by the probability that all other entries add up to -z. The latter is computed as a
-    Fourier transform of a power of the characteristic function of an entry, at more points than the largest sum that is
-    likely. Large noise is close to continuous noise, so it is computed in a larger unit than 1.
+    add up to 0, it is multiplied by the probability that all other entries add up to -z. This second probability is
+    computed by a Fourier transform: the characteristic function of a sum is a power of that of one entry. The transform
+    has more points than the largest sum that is likely. Large noise is close to continuous noise, so it is computed in
+    a larger unit than 1.
     """
     # With sums of 0, the norm is half of the l1 norm.
     entry = scale * (2 if space.same_rows else 1)

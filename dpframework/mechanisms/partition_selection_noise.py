@@ -22,8 +22,8 @@ most delta.
 
 **On integers.** Probabilities are whole multiples of 2**-256. The rule is evaluated on them with x and delta rounded
 down. Then both sums of the proof are computed in whole numbers, again with x rounded down, and compared with delta. So
-the claim does not rest on floating point. The noise is drawn from uniform bits. The first word of 64 bits decides,
-unless one of the sums pi(n) begins with the same word. Then four words decide.
+the claim does not rest on floating point. The noise is drawn from uniform bits. Usually the first word of 64 bits
+decides. If one of the sums pi(n) begins with the same word, four words decide.
 """
 
 from __future__ import annotations

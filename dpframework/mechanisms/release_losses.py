@@ -5,12 +5,12 @@ distributions with
 
     M(u) = (1 - d) P + d E,   M(v) = (1 - d) Q + d E',
 
-where P and Q meet every amount that is claimed, in both directions: no output is more than e**epsilon times likelier
-under P than under Q, no Renyi divergence of order a is above a rho, and dp-accounting's event for the mechanism
-dominates the pair. P and Q are the *core*, which is as private as if there were no delta. A split for epsilon alone
-means (epsilon, d)-DP (Kairouz, Oh and Viswanath 2015; their split also has a rho of epsilon**2 / 2). A split for rho
-alone means d-approximate zCDP (Bun and Steinke 2016, Section 8). Since one split serves all notions, a total may use
-any of them: it composes the cores, and adds up the deltas.
+where P and Q meet every amount that is claimed, in both directions. That is: no output is more than e**epsilon times
+likelier under P than under Q, no Renyi divergence of order a is above a rho, and dp-accounting's event for the
+mechanism dominates the pair. P and Q are the *core*, whose losses hold without a delta. A split for epsilon alone means
+(epsilon, d)-DP (Kairouz, Oh and Viswanath 2015; their split also has a rho of epsilon**2 / 2). A split for rho alone
+means d-approximate zCDP (Bun and Steinke 2016, Section 8). Since one split serves all notions, a total may use any of
+them: it composes the cores, and adds up the deltas.
 
 **Units of several rows.** Let a replaced row lose epsilon R and delta dR, and an added or removed row epsilon A and
 delta dA. Let c be the larger of dR / (e**R - 1) and dA / (e**A - 1). Go from u to v row by row, and let P, Q and N be

@@ -236,7 +236,7 @@ class Sample(_OnePart):
     """A part that is released from a random sample of the privacy units.
 
     Each unit is in the sample with probability `rate`, with all its rows. (If no ids tell to whom rows belong, each row
-    is drawn by itself.) The sample is drawn with private randomness, once for all releases below this node, and is
+    is drawn by itself.) The sample is drawn with private randomness, once for all releases below this node. It is
     itself never released. The part is a scope of its own.
 
     Attributes

@@ -284,7 +284,7 @@ class Plan:
         """How far two neighbouring tables may differ in their rows.
 
         Under replace-one the number of units is public. If each unit is a row, the number of rows is public too.
-        Otherwise the number of rows may change when a unit is replaced, unless the schema states it.
+        Otherwise the number of rows may change when a unit is replaced, except if the schema states it.
         """
         return UnitChange(self.unit.rows, resizes=not self.unit.is_row and self.facts.rows is None)
 

@@ -63,7 +63,8 @@ def plan_from_json(
             raise InputError(
                 f"plan version {version!r} cannot be read; this dpframework reads version {SCHEMA_VERSION}"
             )
-        # The compiled schema is kept for later files, unless the table has more kinds than it defines.
+        # The compiled schema is kept for later files. It cannot be kept if the table has more kinds than the schema
+        # defines.
         more = _add_kinds if any(kind.form is not None for kind in KINDS.values()) else None
         require_form(form, "dpframework.plan", "plan.schema.json", more=more)
         known = {m.name: m for m in mechanisms}

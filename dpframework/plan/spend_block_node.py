@@ -20,8 +20,8 @@ argument.
 So a block composes like one release whose losses are the caps. If only epsilon is capped, rho is half the square of
 that cap. Under replace-one a row may leave one part of the table and enter another, which costs the add-or-remove
 losses of two blocks. So if a block is released from parts, its add-or-remove losses are limited to half of each cap. If
-a unit has several rows, the loss of a release for some of these rows is at most their share of the loss for all rows
-(see `accountant.composition`), and shares add up.
+a unit has several rows, a release may depend on some of them only. Its loss is then at most their share of the loss for
+all rows (see `accountant.composition`), and shares add up.
 """
 
 from __future__ import annotations

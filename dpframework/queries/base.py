@@ -278,7 +278,7 @@ class Query(abc.ABC):
         """The largest error of a coordinate of the answer from floating point. Selections are charged for it.
 
         Every mechanism tolerates an error of a few steps of its lattice, each 2**-20 of the sensitivity. Declare an
-        error that may be larger, such as that of a sum of real numbers, which grows with the number of rows.
+        error that may be larger. For example, the error of a sum of real numbers grows with the number of rows.
         """
         return Fraction(0)
 

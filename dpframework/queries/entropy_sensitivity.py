@@ -7,8 +7,8 @@ have the value s of S, and let n_sy rows have the values s of S and y of Y. Then
 
 Let k_sy rows with the values s and y be added, and let k_s be the sum of k_sy over y. At most k rows are added in all.
 Afterwards T_s = n_s + k_s rows have the value s, and there are at most R rows. N H(Y|S) grows by the sum over s of D_s
-= h(n_s, k_s) - sum over y of h(n_sy, k_sy). It never falls: a single added row with the values s and y changes it by
-h(n_s, 1) - h(n_sy, 1), which is not negative, since h grows in its first argument.
+= h(n_s, k_s) - sum over y of h(n_sy, k_sy). N H(Y|S) never falls. A single added row with the values s and y changes it
+by h(n_s, 1) - h(n_sy, 1). This is 0 or more, since h grows in its first argument.
 
 **One s.** h is concave in its first argument. So among all n_sy that add up to n_s, the sum over y is smallest if all
 n_s rows have the same y. With m = k_s - k_sy for that y, D_s is at most

@@ -194,8 +194,8 @@ class GroupSums(GroupNumbers):
     """The sum of a numeric attribute in each group, each value clamped to public bounds, shape (groups,).
 
     With L and U the rounded bounds, a row adds an amount in [L, U] to one sum, or nothing. So adding a row raises a sum
-    by at most R = max(U, 0) or lowers it by at most F = max(-L, 0), and every norm of the change is at most the larger
-    of these, M.
+    by at most R = max(U, 0) or lowers it by at most F = max(-L, 0). Every norm of the change is at most M, the larger
+    of R and F.
 
     If a replaced row stays in its group, the sum changes by at most D, where D is U - L, or R + F if a row may add
     nothing. If a replaced row leaves one group and enters another, two sums change by at most M each. The sensitivity
@@ -238,7 +238,7 @@ class GroupSums(GroupNumbers):
 
     @property
     def _whole(self) -> BoundedSum:
-        """The sum over all groups. A replaced row that stays in its group changes it by as much as the group's sum."""
+        """The sum over all groups. A replaced row that stays in its group changes it exactly like the group's sum."""
         return BoundedSum(self.attribute, self.lower, self.upper, where=self.where)
 
     @property

@@ -17,8 +17,8 @@ all others.
 
 The change depends on D alone. Which D is worst depends on the sizes and weights, and we know no formula for it. For
 example, take eight attributes of two values, with a block for each attribute and each pair, all of equal weight. Then a
-D of four attributes gives 2.5 times the squared change that a D of all eight gives. So all D are tried, unless no
-attribute is in two sets. In that case one D gives every block its largest change, and these changes add up. If the
+D of four attributes gives 2.5 times the squared change that a D of all eight gives. So all D are tried. There is one
+exception: if no attribute is in two sets, one D gives every block its largest change, and these changes add up. If the
 workload treats all attributes of equal size alike, only the number of attributes of each size in D matters. If there
 are still more than 65,536 choices, the largest changes of all blocks are added up. The result is then an upper bound,
 and may be too large.

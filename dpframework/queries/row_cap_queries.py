@@ -19,8 +19,8 @@ path of k steps of length d is at most k d long, and (w k d)**2 is at most (K d)
 
 **The places.** Which rows are a unit's first k must depend on the unit alone, and so must the choice of the K rows that
 are kept. So a keyed hash fixes the place of each row within its unit while the table is read
-(`tables.contribution_bounding.RowChoice`), and an added unit does not change the places of another unit's rows. The
-query reads the places itself, so it need not trust a miner for them.
+(`tables.contribution_bounding.RowChoice`). An added unit does not change the places of another unit's rows. The query
+reads the places itself, so it need not trust a miner for them.
 
 **Single rows.** If units are not known, or their rows lie in several parts of a table, each row is charged by itself. A
 single row, whatever its place, moves the answer by at most w D, and w is at most K. So K D is declared for one row too,
@@ -236,9 +236,9 @@ class RowsPerUnitScores(CandidateScores):
     smallest k with M(k) <= o n has the score 0.
 
     A unit counts once, however many rows it has. Adding a unit raises n by 1, and each M by 0 or 1. So M - o n moves by
-    1 - o or by -o, o n - M by the reverse, and the score by at most max(o, 1 - o) up or down. Replacing a unit leaves n
-    as it is and moves each M by at most 1, so it moves the score by at most 1. (If the number of rows is not public, a
-    unit may be replaced by a unit without rows. This moves the score like a removal.)
+    1 - o or by -o, and o n - M by the reverse. The score moves by at most max(o, 1 - o) up or down. Replacing a unit
+    leaves n as it is and moves each M by at most 1, so it moves the score by at most 1. (If the number of rows is not
+    public, a unit may be replaced by a unit without rows. This moves the score like a removal.)
 
     If units are not known, each row is charged by itself. A row in the place k > 0, counted from 0, changes M(k) alone,
     and a row in the place 0 changes n alone. So the score moves by at most 1, and by at most 2 if a row is replaced.

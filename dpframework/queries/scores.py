@@ -24,8 +24,8 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts
 class CandidateScores(Query):
     """One score for each of several public candidates, by which a mechanism selects one of them.
 
-    A subclass declares its sensitivity in the linf norm. If the sensitivity is monotonic, so that an added row moves
-    all scores in the same direction, a selection needs half of the noise that it needs otherwise. A subclass lists its
+    A subclass declares its sensitivity in the linf norm. If an added row moves all scores in the same direction, the
+    sensitivity is monotonic, and a selection needs half of the noise that it needs otherwise. A subclass lists its
     candidates from public inputs alone. A candidate that depends on the rows breaks every claim.
     """
 

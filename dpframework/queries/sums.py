@@ -259,11 +259,11 @@ class BoundDistances(WithinBounds):
     are the number of rows with a value. The share of the first sum says where the mean lies between the bounds.
 
     A row adds (t, 1 - t), whose l1 norm is 1 whatever t is, and whose squared l2 norm is at most 1. So one noisy pair
-    contains both a sum and a count at the cost of a count. No other shape of noise fits better, since the convex hull
-    of the vectors that a row can add, and of their negatives, is the unit ball of the l1 norm. Adding a row lowers
-    neither sum. Replacing a row with t by a row with t' moves d = t' - t from one sum to the other. The l1 change is
-    2 abs(d), the squared l2 change is 2 d**2, and the linf change is abs(d). Each is largest at d = 1. A row that gains
-    or loses its value changes the pair like a row that is added or removed.
+    contains both a sum and a count at the cost of a count. No other shape of noise fits better. The reason: the vectors
+    that a row can add, together with their negatives, have the unit ball of the l1 norm as their convex hull. Adding a
+    row lowers neither sum. Replacing a row with t by a row with t' moves d = t' - t from one sum to the other. The l1
+    change is 2 abs(d), the squared l2 change is 2 d**2, and the linf change is abs(d). Each is largest at d = 1. A row
+    that gains or loses its value changes the pair like a row that is added or removed.
 
     Attributes
     ----------

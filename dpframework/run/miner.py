@@ -93,8 +93,8 @@ class Example:
     witnesses
         Tables and outputs near the worst case, for miners whose worst case a search among small tables does not find.
     loose
-        If no run can lose as much as is claimed, the reason, such as a smaller upper bound with its derivation. The
-        verdict of the audit shows it.
+        The reason why no run can reach the claimed loss, if that is so. For example, a smaller upper bound with its
+        derivation. The verdict of the audit shows this reason.
     unit
         The privacy unit for which the claim is tested by default. Give a person with several rows if the miner's
         parameters or claim depend on such units.
