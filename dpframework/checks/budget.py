@@ -38,9 +38,9 @@ _REST = "lower the study's epsilon, or keep the rest"
 def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     """Find plans whose releases need more delta than the study has.
 
-    First, the exact deltas of the releases may exceed the study's delta. Second, no delta may be left for a step
-    without a pure epsilon, or for a block without a cap on epsilon. (A miner chooses the releases of a block during the
-    run, see `plan.spend_block_node`.)
+    There are two cases. The exact deltas of the releases exceed the study's delta. Or they use it up, and a step
+    without a pure epsilon, or a block without a cap on epsilon, needs some delta too. (A miner chooses the releases of
+    a block during the run, see `plan.spend_block_node`.)
     """
     own, allowed = plan.exact_delta(plan.root), plan.budget.delta
     if own is not None and own > allowed:

@@ -139,8 +139,8 @@ def _if_allowed(plan: Plan, name: str, accepted: str, refused: str) -> tuple[Sev
 def row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find a row count that is published although the relation keeps it secret.
 
-    It is a warning if each unit has one row. For units of several rows it is an error. The reason: a query that knows
-    the row count may assume that a neighbour has at most one more row.
+    The finding is a warning if each unit has one row, and an error if units may have several. The reason: a query that
+    knows the row count may assume that a neighbour has at most one more row.
     """
     if plan.facts.rows is not None and plan.relation is Relation.ADD_OR_REMOVE_ONE:
         yield (

@@ -69,7 +69,7 @@ class AboveThreshold(PureMechanism):
     threshold: int = attrs.field(default=0, validator=whole_number(-_LARGEST, _LARGEST))
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse real-valued answers, besides the answers that every mechanism refuses."""
+        """Refuse real-valued answers, and all answers that every mechanism refuses."""
         if not facts.integer:
             return "compares integer counts, and the query's answer is not integer"
         return super().misfit(facts)

@@ -102,7 +102,7 @@ class Gaussian(Mechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate. Integers stay integers."""
-        # Not self.release_many: in a subclass with its own `release`, that calls `release` again, and would never end.
+        # In a subclass with its own `release`, `self.release_many` would call this method again, and never end.
         (output,) = Gaussian.release_many(self, [answer], calibration, randomness)
         return output
 

@@ -93,7 +93,7 @@ class GaussianThreshold(CellSelection):
     delta: Fraction = attrs.field(converter=positive_delta)
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse queries whose answers are not known to be counts that change by at most 1, also by an added row."""
+        """Refuse queries, except those whose answers are known to be counts that an added row changes by at most 1."""
         return NO_COUNTS if unit_changes(facts, Relation.ADD_OR_REMOVE_ONE) is None else super().misfit(facts)
 
     def calibrate(
@@ -125,7 +125,7 @@ class GaussianThreshold(CellSelection):
         return change / (2 * self.rho)
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return no pure epsilon, the rho of the noise, and the delta of a unit's new keys, which no other unit has."""
+        """Return no pure epsilon, the rho of the noise, and the delta of a unit's new keys, which only this unit has."""
         assert change.add_or_remove_one is not None  # `misfit` refuses other queries
         keys = math.floor(change.add_or_remove_one)
         delta = _delta_at(_threshold(scale, keys, self.delta), deviation_above(scale), keys)

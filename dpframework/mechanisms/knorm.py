@@ -93,7 +93,7 @@ class KNorm(BallNoise):
     blocks: ClassVar[str] = "histograms"
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse answers that are not histograms of all rows, histograms of one cell, and too many cells."""
+        """Accept only histograms of all rows, each with two or more cells, and not too many cells in all."""
         why = super().misfit(facts)
         if why is None and min(facts.histograms) < 2:
             return "needs histograms of two cells or more; leave out attributes of one value"

@@ -32,7 +32,7 @@ class _LatticeLaplace(PureMechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate. Integers stay integers."""
-        # Not self.release_many: in a subclass with its own `release`, that calls `release` again, and would never end.
+        # In a subclass with its own `release`, `self.release_many` would call this method again, and never end.
         (output,) = _LatticeLaplace.release_many(self, [answer], calibration, randomness)
         return output
 
@@ -124,7 +124,7 @@ class DiscreteLaplace(_LatticeLaplace):
     name: ClassVar[str] = "discrete-laplace"
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse real-valued answers, besides the answers that every mechanism refuses."""
+        """Refuse real-valued answers, and all answers that every mechanism refuses."""
         if not facts.integer:
             return "adds integer noise, and the query's answer is not integer; use laplace"
         return super().misfit(facts)
@@ -168,6 +168,6 @@ def to_lattice(output: Any, calibration: Calibration) -> np.ndarray[Any, Any] | 
 
 
 def noise_between(answer: Any, output: Any, calibration: Calibration) -> NDArray[np.int64] | None:
-    """Return the noise in lattice steps that turns an exact answer into an output, or None if none does."""
+    """Return the noise in whole lattice steps that turns an exact answer into an output, or None if there is none."""
     exact, points = calibration.on_lattice(answer), to_lattice(output, calibration)
     return None if points is None or points.shape != exact.shape else points - exact

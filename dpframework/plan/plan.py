@@ -233,7 +233,7 @@ class Plan:
     def calibrate(self, step: Step | Spend, *, in_parts: bool) -> Calibration | None:
         """Fix a step's noise for the plan's privacy unit, or return the losses of a block as those of one release.
 
-        A block has no claim if one of its kinds of release has no claim in an amount that is capped.
+        A block has a claim only if each of its kinds of release has a claim in every amount that is capped.
 
         For units of several rows, a query may declare a sensitivity below the number of rows times that of one row.
         This sensitivity holds only where the query sees all rows of the unit. In parts of the table the unit's rows may
@@ -339,7 +339,7 @@ class Plan:
         return json.dumps({**self.content(), "hash": self.hash}, indent=2) + "\n"
 
     def require_schema(self, schema: Schema) -> None:
-        """Refuse a schema that is not the plan's.
+        """Refuse a schema that differs from the plan's.
 
         Raises
         ------

@@ -120,7 +120,7 @@ def answers_of(engine: Engine, queries: Sequence[tuple[Query, Rows, Mapping[str,
     """Return the exact answers of several queries, each the same as from `answer_of`.
 
     If each call of the engine sends a message, one call counts for all queries, except for queries that override
-    `evaluate`. Those, and all queries of other engines, are evaluated one after another.
+    `evaluate`. Such queries, and all queries of other engines, are evaluated one after another.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ def _cells_claims(cells: tuple[Formula, ...], moved: int) -> ScoreClaims:
 
 #: A single count, to which a row adds 1 or 0.
 _ONE_CELL = _cells_claims((_FIRST,), 1)
-#: The counts of the two cells that a row lies in before and after it is replaced. It adds nothing to other cells.
+#: The counts of the two cells that a row lies in before and after it is replaced. The row adds nothing to other cells.
 _TWO_CELLS = _cells_claims((_FIRST, _SECOND), 2)
 
 

@@ -59,11 +59,11 @@ def _by_text(by: tuple[Attribute, ...]) -> str:
 class GroupCounts(CellCounts):
     """The number of rows in each group, among the rows for which a public description holds.
 
-    With `of`, each group has two counts: the rows for which `of` holds, and the rows for which its negation holds. If a
-    row has a missing value, it may be that neither holds; then the row is in no cell. Cells are disjoint in any case
-    (see `histogram_sensitivities`). If `where` allows only one value of each attribute in `by`, all counted rows are in
-    one group, and the counts of the other groups are 0 in every table. A replaced row then changes one count, or two
-    with `of`. The answer has the shape (groups,), or (groups, 2).
+    With `of`, each group has two counts: the rows for which `of` holds, and the rows for which its negation holds. For
+    a row with a missing value, possibly neither holds. Then the row is in no cell. Cells are disjoint in any case (see
+    `histogram_sensitivities`). If `where` allows only one value of each attribute in `by`, all counted rows are in one
+    group, and the counts of the other groups are 0 in every table. A replaced row then changes one count, or two with
+    `of`. The answer has the shape (groups,), or (groups, 2).
 
     Attributes
     ----------

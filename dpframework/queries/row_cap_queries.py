@@ -140,7 +140,7 @@ class AtReleasedRows(Query):
 
     @property
     def integer(self) -> bool:  # type: ignore[override]
-        """Whether answers are whole numbers. They are if the query's answers are, since weights are whole numbers."""
+        """Whether answers are whole numbers. Weights are, so this depends on the query's answers."""
         return self.query.integer
 
     @property

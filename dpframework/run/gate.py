@@ -172,7 +172,7 @@ class Gate:
 
     @contextlib.contextmanager
     def ending(self, *, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """End the run if the `with` block fails. It goes on if `unless()` says that the block fails on every table."""
+        """End the run if the `with` block fails, except if `unless()` says that the block fails on every table."""
         try:
             yield
         except DPFrameworkError as error:

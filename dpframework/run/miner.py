@@ -232,7 +232,7 @@ class Miner(abc.ABC):
         """Return bounds on the time and memory of `mine` that follow from public facts; by default None, for unknown.
 
         Plans show these bounds. Override this method in a miner that counts many contingency tables or computes much
-        from them. `plan` should refuse parameters with which no machine could run the miner.
+        from them. `plan` should refuse parameters with which the miner is too large for any machine.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ from dpframework.run.private_table import PrivateTable
 
 
 def require_sources(name: str, miner: Miner, earlier: Mapping[str, Miner]) -> None:
-    """Refuse a step that uses the result of a step that is unknown, that comes later, or whose result does not fit.
+    """Refuse a step that uses the result of an unknown or later step, or a result that does not fit the step's miner.
 
     Raises
     ------
@@ -71,7 +71,7 @@ class MinerChain(Miner):
     links: Mapping[str, Miner]
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a miner that uses the result of a miner that does not come before it."""
+        """Refuse a miner that uses the result of an unknown or later miner, or a result that does not fit."""
         earlier: dict[str, Miner] = {}
         for name, miner in self.links.items():
             require_sources(name, miner, earlier)

@@ -3,7 +3,7 @@
 States are separate from nodes. A plan does not change, and one of its nodes may stand for many parts or repetitions.
 Each part and each repetition gets its own state when the run reaches it.
 
-A name is looked up in one scope. This is all nodes below the scope's node, except those inside parallels, samples and
+A name is looked up in one scope. A scope holds all nodes below its own node, except those inside parallels, samples and
 named sequentials, which are scopes of their own. The time of a look-up does not grow with the plan or with the number
 of earlier releases. For this, a sequential stores which of its parts hold a name, and a repetition stores how many of
 its instances are used up.
