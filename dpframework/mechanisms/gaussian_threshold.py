@@ -125,7 +125,7 @@ class GaussianThreshold(CellSelection):
         return change / (2 * self.rho)
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return no pure epsilon, the rho of the noise, and the delta of a unit's new keys, which only this unit has."""
+        """Return no pure epsilon, the rho of the noise, and the delta of keys that only one unit has."""
         assert change.add_or_remove_one is not None  # `misfit` refuses other queries
         keys = math.floor(change.add_or_remove_one)
         delta = _delta_at(_threshold(scale, keys, self.delta), deviation_above(scale), keys)

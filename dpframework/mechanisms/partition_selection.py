@@ -40,7 +40,7 @@ _BEYOND = 0.025
 @final
 @attrs.frozen
 class PartitionSelection(CellSelection, PureMechanism):
-    """Releases the noisy counts of cells that have enough rows, and 0 for all other cells.
+    """The noisy counts of cells that have enough rows; 0 for all others, and so for every cell without rows.
 
     For keys, which nobody listed beforehand (`queries.Keys`), it releases the keys that have enough rows, sorted, with
     their noisy counts.
