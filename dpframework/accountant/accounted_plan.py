@@ -84,7 +84,7 @@ class AccountedPlan(Plan):
         return {name: loss for _, name, loss in sorted(finite, key=lambda one: one[0])}
 
     def totals(self) -> dict[str, PrivacyLoss]:
-        """Return the total in each notion of loss that has a finite one, by the notion's name, the smallest first."""
+        """Return all finite totals, the smallest first, by the names of their notions of loss."""
         return dict(self._finite_totals)
 
     def smallest_total(self) -> PrivacyLoss | None:
@@ -146,7 +146,7 @@ class AccountedPlan(Plan):
         return {total.accountant.name: total.loss for total in totals if total is not None}
 
     def accountant(self) -> Accountant[Any]:
-        """Return an accountant with the plan's budget, of the notion of loss in which the plan's total is smallest.
+        """Return an accountant with the plan's budget, in the notion of loss with the smallest total.
 
         Raises
         ------

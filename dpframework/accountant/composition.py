@@ -2,16 +2,16 @@
 
 **Units of several rows.** The same rules hold if the privacy unit is a person with up to k rows. Let a release lose R
 for k replaced rows, and A for k rows added or removed. The release is calibrated so that one row loses R / k or A / k
-in pure epsilon, and R / k^2 or A / k^2 in rho (see `facts.privacy_unit`). Then for r replaced rows and a added or
-removed rows, with r + a <= k, the release loses
+in pure epsilon, and R / k^2 or A / k^2 in rho (see `facts.privacy_unit`). Then for r replaced rows and s added or
+removed rows, with r + s <= k, the release loses
 
-    at most (r R + a A) / k.
+    at most (r R + s A) / k.
 
-In pure epsilon, the losses of the rows add up to this. In zCDP the square roots of the rows' rhos add up, to
-(r sqrt(R) + a sqrt(A)) / k. That is a mean of sqrt(R), sqrt(A) and 0 with the weights r / k, a / k and (k - r - a) / k.
-The square is convex, so the square of this mean is at most the mean of R, A and 0, which is the bound.
+In pure epsilon, the losses of the rows add up to this. In zCDP the square roots of the rows' rhos add up to (r sqrt(R)
++ s sqrt(A)) / k. That is a mean of sqrt(R), sqrt(A) and 0 with the weights r / k, s / k and (k - r - s) / k. The square
+is convex, so the square of this mean is at most the mean of R, A and 0, which is the bound.
 
-Every rule below keeps a bound of this form. `sequential` and `repeat` add up amounts of the same r and a, and `either`
+Every rule below keeps a bound of this form. `sequential` and `repeat` add up amounts of the same r and s, and `either`
 takes the amounts of one branch. In `parallel`, a row of the unit may be replaced within part i, which costs R_i / k. A
 row may move, which costs A_i / k in the part i that it leaves and A_j / k in the part j that it enters. Or a row is
 added to part i or removed from it, which costs A_i / k. No part gets more than k rows of the unit. Under add-or-remove
@@ -19,8 +19,8 @@ no row is replaced or moves, so the sum over at most k rows is at most the large
 at most the larger of two numbers: the largest R, and the sum of the two largest A. `parallel` returns these bounds for
 the two relations.
 
-Let q be the rate of a sample of units, and let f(x) = log(1 + q (e**x - 1)). Releases that would lose at most a A / k
-on all units lose at most f(a A / k) on the sample. As f is convex and f(0) = 0, f(a A / k) is at most a f(A) / k. So
+Let q be the rate of a sample of units, and let f(x) = log(1 + q (e**x - 1)). Releases that would lose at most s A / k
+on all units lose at most f(s A / k) on the sample. As f is convex and f(0) = 0, f(s A / k) is at most s f(A) / k. So
 `sample` keeps the bound too, on a part and on the whole table.
 """
 

@@ -1,4 +1,4 @@
-"""The exact delta of releases: how it composes, next to the loss in any notion.
+"""How the exact deltas of releases compose, next to their losses in any notion of loss.
 
 The output of a release may be a mixture (see `mechanisms.release_losses`). With probability 1 - d it comes from the
 *core*, a distribution whose loss is bounded. With probability d it comes from a *rest*, about which nothing is claimed.
@@ -10,8 +10,8 @@ This d is the release's *exact delta*. Accountants compose the losses of the cor
   the sum of all d_i. We may take the mass to be exactly that, since moving a share of the core to the rest does not
   change the core's distribution.
 - either: the largest, for the same reason.
-- parallel: the largest under add-or-remove, since rows that do not change have equal outputs. Under replace-one, the
-  larger of the largest replace-one delta and the sum of the two largest add-or-remove deltas.
+- parallel: the largest under add-or-remove, since parts whose rows do not change have equal outputs. Under replace-one,
+  the larger of the largest replace-one delta and the sum of the two largest add-or-remove deltas.
 - a sample of rate q: q d, under add-or-remove. On a sample with the unit let the output be (1 - d) P + d E, with core P
   and rest E. On the same sample without the unit let it be N = (1 - d) Q + d E'. Then on the table with the unit the
   output is q (1 - d) P + q d E + (1 - q) N, and on the table without it N = q (1 - d) Q + q d E' + (1 - q) N. The parts

@@ -204,8 +204,8 @@ def _loss_of(event: Any) -> float:
 def _epsilon(events: tuple[tuple[Any, int], ...], delta: Fraction) -> float:
     """Return the epsilon at delta of composed events, each given with how often it occurs.
 
-    The epsilon is infinite if the losses are too large for a distribution, or delta is too small to be told from errors
-    of floating point. It is cached, since every reader of a plan asks for the same.
+    The epsilon is infinite if the losses are too large for a distribution, or if delta is not above the error of the
+    compositions. It is cached, since every reader of a plan asks for the same number.
     """
     if not events:
         return 0.0

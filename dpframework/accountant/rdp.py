@@ -194,7 +194,8 @@ class RDPAccountant(Accountant[Curve]):
     def loss(self, amount: Curve) -> PrivacyLoss | None:
         """Return the epsilon of an amount at the budget's delta.
 
-        Before any plan is charged, an amount that is only rho at this order is converted by the zCDP accountant's rule.
+        Before any plan is charged, the divergence may be just a rho times the order. Then the zCDP accountant's rule
+        converts this rho, so that both accountants give the same epsilon.
         """
         order = order_for(self._charged[0] if self._charged else amount, self.relation, self.delta)
         if order is None:

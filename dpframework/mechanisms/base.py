@@ -180,8 +180,8 @@ class Calibration:
 class Mechanism(abc.ABC):
     """Turns a query's answer into a release at a privacy loss.
 
-    A mechanism is a public value: it holds its privacy parameter and nothing of the data. `calibrate` fixes the
-    noise for a query under the study's relation. Methods that draw or describe a release take this `Calibration`.
+    A mechanism is a public value: it holds its privacy parameter and nothing of the data. `calibrate` returns a
+    `Calibration`, the noise for a query under the study's relation. Methods that draw or describe a release need it.
     """
 
     name: ClassVar[str]

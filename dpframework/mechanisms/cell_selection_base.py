@@ -73,7 +73,7 @@ class CellSelection(Mechanism):
     outputs: ClassVar[tuple[type[Any], ...]] = (ReleasedKeys,)
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse queries whose answers are not known to be counts that change by at most 1."""
+        """Accept only queries whose answers are known to be counts that change by at most 1."""
         return NO_COUNTS if moves_by_more(facts) else super().misfit(facts)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:

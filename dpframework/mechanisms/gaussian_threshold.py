@@ -93,7 +93,7 @@ class GaussianThreshold(CellSelection):
     delta: Fraction = attrs.field(converter=positive_delta)
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse queries, except those whose answers are known to be counts that an added row changes by at most 1."""
+        """Accept only queries whose answers are known to be counts that an added row changes by at most 1."""
         return NO_COUNTS if unit_changes(facts, Relation.ADD_OR_REMOVE_ONE) is None else super().misfit(facts)
 
     def calibrate(

@@ -57,8 +57,9 @@ def unit_shifts(calibration: Calibration, relation: Relation) -> tuple[int, int]
 
     **Add-or-remove-one.** A row changes the answer by at most l in the l1 norm. So the sum of all abs(w_i) is at most
     l k, and the result is (1, l k). If l is above 1, a row may have to spread its change over several numbers, such as
-    a shift by 1 in each of several histograms. Several small shifts cost less than one large shift. So the result is
-    None if the declared linf or squared l2 norm rules out that a single number moves by l.
+    a shift by 1 in each of several histograms. Several small shifts cost less than one large shift, so the bound would
+    be loose. Therefore the result is None if the declared linf or squared l2 norm rules out that a single number moves
+    by l.
 
     **Replace-one.** Let an added row only raise integers; if it only lowers them, the same holds with the signs
     exchanged. The rows that enter raise the integers by at most l k in all, and the rows that leave lower them by at

@@ -6,7 +6,7 @@ distributions with
     M(u) = (1 - d) P + d E,   M(v) = (1 - d) Q + d E',
 
 where P and Q meet every amount that is claimed, in both directions. That is: no output is more than e**epsilon times
-likelier under P than under Q, no Renyi divergence of order a is above a rho, and dp-accounting's event for the
+likelier under P than under Q, no Renyi divergence of order alpha is above alpha rho, and dp-accounting's event for the
 mechanism dominates the pair. P and Q are the *core*, whose losses hold without a delta. A split for epsilon alone means
 (epsilon, d)-DP (Kairouz, Oh and Viswanath 2015; their split also has a rho of epsilon**2 / 2). A split for rho alone
 means d-approximate zCDP (Bun and Steinke 2016, Section 8). Since one split serves all notions, a total may use any of
@@ -16,11 +16,11 @@ them: it composes the cores, and adds up the deltas.
 delta dA. Let c be the larger of dR / (e**R - 1) and dA / (e**A - 1). Go from u to v row by row, and let P, Q and N be
 the distributions of outputs on three successive tables. If P(S) <= e**x Q(S) + c (e**x - 1) and
 Q(S) <= e**y N(S) + c (e**y - 1) for all sets S, then P(S) <= e**(x + y) N(S) + c (e**(x + y) - 1), since
-e**x c (e**y - 1) + c (e**x - 1) = c (e**(x + y) - 1). So r replaced rows and a added or removed rows lose epsilon
-r R + a A, and delta c (e**(r R + a A) - 1).
+e**x c (e**y - 1) + c (e**x - 1) = c (e**(x + y) - 1). So r replaced rows and s added or removed rows lose epsilon r R +
+s A, and delta c (e**(r R + s A) - 1).
 
-Let d be this delta for k replaced rows, and d' for k added or removed rows. The delta is convex in r and a, and 0 for
-no rows. So r replaced rows and a added or removed rows, at most k in all, lose a delta of at most (r d + a d') / k.
+Let d be this delta for k replaced rows, and d' for k added or removed rows. The delta is convex in r and s, and 0 for
+no rows. So r replaced rows and s added or removed rows, at most k in all, lose a delta of at most (r d + s d') / k.
 `accountant.composition` needs this for units in parts. For rho there is no such rule, since the splits of different
 pairs of neighbours differ. So k rows get the split that follows from their epsilon, and half the square of that epsilon
 as rho.

@@ -37,7 +37,7 @@ class State(abc.ABC):
 
     @abc.abstractmethod
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield the states of a kind and name in this scope, each with the choices (of branches) that its use makes.
+        """Yield the states of a kind and name in this scope, each with the choices that its use makes final.
 
         If several states are used up, it may yield only one of them.
         """
