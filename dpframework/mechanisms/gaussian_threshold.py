@@ -11,11 +11,11 @@ and let k of this unit's keys be new, so that no unit in u has them. On v, none 
 probability (1 - p)**k. Let Q be the release on v on the condition that none is shown. Since 1 - (1 - p)**k <= d, the
 release on v is (1 - d) Q + d E for some E. The release on u is (1 - d) P + d P, where P is the release on u itself. P
 and Q differ in at most m - k counts. Each of these has changed by 1, and its own noisy count decides whether it is
-shown. So their divergence of order a is at most a (m - k) / (2 sigma**2), by the Gaussian mechanism and post-processing
-(Bun and Steinke 2016; on integers Canonne, Kamath and Steinke 2020). Under replace-one, the first unit leaves and the
-second enters. Let P be the release on u on the condition that no key is shown that only the first unit has. Let Q be
-the release on v on the condition that no key is shown that only the second unit has. Both conditions have a probability
-of 1 - d or more, and at most 2 m other counts differ. ∎
+shown. So their divergence of order alpha is at most alpha (m - k) / (2 sigma**2), by the Gaussian mechanism and
+post-processing (Bun and Steinke 2016; on integers Canonne, Kamath and Steinke 2020). Under replace-one, the first unit
+leaves and the second enters. Let P be the release on u on the condition that no key is shown that only the first unit
+has. Let Q be the release on v on the condition that no key is shown that only the second unit has. Both conditions have
+a probability of 1 - d or more, and at most 2 m other counts differ. ∎
 
 **One split serves all notions of privacy.** The claim splits a release into the outputs E of probability d and the
 *core* (P and Q, see `release_losses`). In the core at most m counts with Gaussian noise differ, or 2 m under

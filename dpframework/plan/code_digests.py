@@ -1,9 +1,9 @@
 """The code that a plan would run: the files of its miners, mechanisms, queries and engine, and their packages.
 
 Whoever approves a plan approves code and not only names: a mechanism that was changed to add no noise keeps its name.
-For each component a digest (SHA-256) of the file that defines it tells whether this component has changed. The digest
-of the whole package also covers the helper functions that the component calls. Another package is included only if the
-component has a base class there.
+For each component a digest (SHA-256) of the files that define its class and base classes tells whether it has changed.
+The digest of the whole package also covers the helper functions that the component calls. Another package is included
+only if the component has a base class there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpframework.queries.plan_file_query import PlanFileQuery
 
 @final
 class PlannedCode(Mapping[str, Any]):
-    """The code that will run (see `code_of`). Digests are computed at first access, as a drawing needs none.
+    """The code that will run (see `code_of`). Digests are computed at first access, since drawing a plan needs none.
 
     Parameters
     ----------

@@ -298,7 +298,8 @@ class _Builder:
     ) -> None:
         """Place a node and all nodes below it.
 
-        `around` has, for each sequential of this scope above the node, the list of the numbers of its nodes.
+        `around` has one list for each sequential of this scope above the node: the numbers of the sequential and of the
+        nodes below it.
         """
         number, kind, name = len(self._facts), kind_of(node), name_of(node)
         facts = {"node": node, "kind": kind, "scope": path, **rows}
@@ -340,7 +341,7 @@ class _Builder:
         """Yield pairs of numbers, of a release and of a node that uses it.
 
         A name is looked up in the innermost scope first, then in the scopes around it. In a scope, it is looked up in
-        the sequentials that the node is below.
+        all sequentials above the node.
         """
         named = [{name_of(self._facts[k]["node"]): k for k in inside} for inside in self._sequentials]
         around: dict[int, list[int]] = {}  # for each node, the sequentials above it; none is above itself

@@ -113,8 +113,8 @@ class NodeKind:
     scope
         Whether every node of this kind opens a scope.
     rows
-        If the node's parts read other rows than the node itself, such as a sample, the name of their scopes; else
-        empty.
+        The name of the scopes of the node's parts, if these parts read other rows than the node itself, such as a
+        sample. Empty for any other kind.
     leaf
         Whether a node has no parts.
     free

@@ -50,7 +50,9 @@ PLAN_FILE = FileKind.of_pattern("a plan", r'^\{\s*"schema_version": \d')
 class PublicFacts:
     """The facts that a plan keeps from its schema.
 
-    `read` has one text for each option of reading files. `derive` has one text for each derived column.
+    `fingerprint` is the SHA-256 of the schema's facts. `rows` is the exact number of rows if it is public. `row_bound` is
+    that number or else a public upper bound. `inferred` has one text for each fact that was taken from private data,
+    `read` for each option of reading files, and `derive` for each derived column.
     """
 
     fingerprint: str

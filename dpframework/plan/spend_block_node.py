@@ -10,12 +10,12 @@ sum above its cap, the run refuses this release before it draws any noise (see `
 the output of each remaining release i is a mixture on both tables (see `mechanisms.release_losses`). With probability 1
 - d_i it comes from a core, whose loss is bounded by its epsilon or rho. With probability d_i it comes from a rest,
 about which nothing is claimed. In every transcript the product of the cores loses at most the sum of their epsilons, so
-at most the cap (Rogers, Roth, Ullman and Vadhan 2016, for pure epsilon). Let L be the loss of this product. At every
-order a, exp((a - 1)(L - a times the sum of the rhos)) has a mean of at most 1, so the Renyi divergence is at most a
-times the cap on rho (Feldman and Zrnic 2021). In every transcript the product of all 1 - d_i is at least 1 minus the
-cap on delta. So on both tables a core with exactly that mass can be split off (for approximate zCDP see Whitehouse,
-Ramdas, Rogers and Wu 2023). Releases outside the block may come between its own releases, which does not change the
-argument.
+at most the cap (Rogers, Roth, Ullman and Vadhan 2016, for pure epsilon). Let L be the loss of this product, and r the
+sum of the rhos. At every order alpha, exp((alpha - 1)(L - alpha r)) has a mean of at most 1, so the Renyi divergence is
+at most alpha times the cap on rho (Feldman and Zrnic 2021). In every transcript the product of all 1 - d_i is at least
+1 minus the cap on delta. So on both tables a core with exactly that mass can be split off (for approximate zCDP see
+Whitehouse, Ramdas, Rogers and Wu 2023). Releases outside the block may come between its own releases, which does not
+change the argument.
 
 So a block composes like one release whose losses are the caps. If only epsilon is capped, rho is half the square of
 that cap. Under replace-one a row may leave one part of the table and enter another, which costs the add-or-remove

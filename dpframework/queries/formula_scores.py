@@ -100,9 +100,9 @@ class FormulaScores(CandidateScores):
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
         """Return the sensitivity for several rows, if it is less than the sum over the rows.
 
-        For `Cells` it is derived like the sensitivity for one row, unless the rows can join a table in too many ways to
-        try them all. Then it is the sum over the rows. For `Parts` the rows are added one by one, so that the table
-        grows with each row, and the bounds for one row are summed.
+        For `Cells`, all ways in which the rows can join a table are tried, as for one row. If there are too many ways,
+        the sum over the rows is used. For `Parts` the rows are added one by one, so that the table grows with each row,
+        and the bounds for one row are summed.
         """
         if rows == 1:
             return ()

@@ -1,8 +1,8 @@
 """Counts, sums and moments of each group of rows, as one answer.
 
 Groups are the cells of the cross table of some attributes of the schema. A row lies in exactly one group, which
-depends on its own values alone. So a row adds to the numbers of one group only, and adding a row costs as much for all
-groups together as for one group.
+depends on its own values alone. So a row adds to the numbers of one group only. Therefore all groups together cost no
+more than one group.
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ class GroupMoments(GroupNumbers):
 
     the Bernstein polynomials of that degree. They are not negative and add up to 1, whatever t is. So a group's numbers
     add up to the number of its rows with a value. With degree 2, the sum of t**2 is the last number, and the sum of t
-    is the last number plus half of the middle number. All these numbers together cost as much as a count:
+    is the last number plus half of the middle number. All these numbers together cost no more than a count does:
 
     Adding a row adds a vector of l1 norm 1 (or 0, if the row has no value) without negative coordinates. So every norm
     of the change is at most 1, and is 1 if t is 0. Replacing a row changes the answer by the difference of two such

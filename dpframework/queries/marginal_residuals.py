@@ -8,8 +8,8 @@ marginals that agree with each other.
 
 Here each residual is released as a block of whole numbers, from which it can be computed:
 
-- An axis of two values becomes one number, the second count minus the first. Along that axis, the residual is minus and
-  plus half of it.
+- An axis of two values becomes one number, the second count minus the first. Along that axis, the residual is minus
+  half of this number for the first value, and plus half of it for the second.
 - An axis of n > 2 values is centred and multiplied by n for noise in the l2 norm: n times the count, minus the sum
   along the axis. For the other norms it is left as it is, and centred after noise is added, since centring increases
   the l1 norm of a row's change.

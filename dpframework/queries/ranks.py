@@ -66,7 +66,7 @@ class QuantileScores(CandidateScores, WithinBounds):
 
     Adding a row raises n by 1, and L and U by 0 or 1. So L - q n and q n - U each move by at most max(q, 1 - q) up or
     down, and so does the score. Replacing a row leaves n as it is and moves L and U by at most 1, so it moves the score
-    by at most 1. A row that gains or loses its value changes a score like a row that is added or removed, which is less
+    by at most 1. A row that gains or loses its value changes a score like a row that is added or removed, so by less
     than 1.
 
     If the query runs in each of several parts (`apart`), a replaced row may leave one part and enter another. The

@@ -94,7 +94,7 @@ def _case_columns(within: Sequence[Description | None]) -> list[tuple[tuple[Case
     Descriptions are identified by their positions in `within`. The entry for None has no column.
 
     A column covers two descriptions. Its cells hold the rows for which both hold, only the first holds, only the second
-    holds, or neither holds. So there are only half as many tables as descriptions.
+    holds, or neither holds. So one table serves two descriptions.
     """
     found: list[tuple[tuple[Cases, ...], dict[int, list[int]]]] = []
     described = [(d, one) for d, one in enumerate(within) if one is not None]
