@@ -256,7 +256,7 @@ class AdaptiveBudget:
             return attrs.evolve(self, pure=pure, exact=exact)
         converted = self._find_delta_after(charge.delta) if self.order is None else self.converted
         if converted is None:
-            raise PlanRefused("the charge is at an order, and no delta is left for the conversion")
+            raise PlanRefused("the charge is a Renyi divergence, and no delta is left to convert it to an epsilon")
         rdp = composition.sequential([self.rdp, charge.rdp])
         before = self.pure if self.order is None else self.before
         return attrs.evolve(

@@ -75,5 +75,5 @@ def accountant_fails(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     for name, reason in plan.failures().items():
         yield (
             Severity.WARNING,
-            f"accountant '{name}' cannot total the plan ({reason}), so the other ones do; tell its author",
+            f"accountant '{name}' cannot total the plan ({reason}), so the other accountants do; tell its author",
         )

@@ -88,7 +88,7 @@ def one_name_of_two_queries(plan: Plan) -> Iterator[tuple[Severity, str]]:
             yield (
                 Severity.ERROR,
                 f"the query of step '{first[name].name}', {other.__module__}.{other.__qualname__}, and that of step "
-                f"'{step.name}', {kind.__module__}.{kind.__qualname__}, are both named '{name}', by which a plan file "
+                f"'{step.name}', {kind.__module__}.{kind.__qualname__}, are both named '{name}', so a plan file "
                 "cannot tell them apart; give one of the two classes another name",
             )
 

@@ -50,8 +50,8 @@ PLAN_FILE = FileKind.of_pattern("a plan", r'^\{\s*"schema_version": \d')
 class PublicFacts:
     """The facts that a plan keeps from its schema.
 
-    `fingerprint` is the SHA-256 of the schema's facts. `rows` is the exact number of rows if it is public. `row_bound` is
-    that number or else a public upper bound. `inferred` has one text for each fact that was taken from private data,
+    `fingerprint` is the SHA-256 of the schema's facts. `rows` is the exact number of rows if it is public. `row_bound`
+    is that number or else a public upper bound. `inferred` has one text for each fact that was taken from private data,
     `read` for each option of reading files, and `derive` for each derived column.
     """
 

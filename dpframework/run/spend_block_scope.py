@@ -113,7 +113,7 @@ class BlockScope:
     def _why_not(self, kind: str, losses: Losses) -> str | None:
         """Return the reason why a release with these losses cannot be made now, or None if it can."""
         if self._state.closed:
-            return f"is of block '{self._path}', which was closed"
+            return f"belongs to block '{self._path}', which was closed"
         times = self._bounds[kind].times
         if times is not None and self._state.times[kind] >= times:
             return f"was released {times} times, which is the most that the plan holds"
