@@ -167,7 +167,7 @@ class Calibration:
             if self.facts.integer:
                 raise self._unusable("declares integer answers but answered with floats")
             if not bool(np.isfinite(array).all()):
-                raise self._unusable("answered with NaN or infinity; it must be finite on every table")
+                raise self._unusable("answered with NaN or infinity; answers must be finite on every table")
         if array.dtype.kind == "u":
             return np.asarray(np.minimum(array, np.uint64(LARGEST_INTEGER)).astype(np.int64))
         return array

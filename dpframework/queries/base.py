@@ -93,7 +93,7 @@ class Sensitivity:
             raise InputError(
                 f"a sensitivity in the {self.norm} norm declares a change of {added}, a rise of {self.rise} and a fall "
                 f"of {self.fall}; in the linf norm the change must be the larger of rise and fall, and in other norms "
-                "it must not be smaller"
+                "it must be no smaller than either of them"
             )
 
     @property
