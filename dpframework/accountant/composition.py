@@ -7,9 +7,9 @@ removed rows, with r + s <= k, the release loses
 
     at most (r R + s A) / k.
 
-In pure epsilon, the losses of the rows add up to this. In zCDP the square roots of the rows' rhos add up to (r sqrt(R)
-+ s sqrt(A)) / k. That is a mean of sqrt(R), sqrt(A) and 0 with the weights r / k, s / k and (k - r - s) / k. The square
-is convex, so the square of this mean is at most the mean of R, A and 0, which is the bound.
+In pure epsilon, the losses of the rows add up to this. In zCDP the square roots of the rows' rhos add up to
+(r sqrt(R) + s sqrt(A)) / k. That is a mean of sqrt(R), sqrt(A) and 0 with the weights r / k, s / k and (k - r - s) / k.
+The square is convex, so the square of this mean is at most the mean of R, A and 0, which is the bound.
 
 Every rule below keeps a bound of this form. `sequential` and `repeat` add up amounts of the same r and s, and `either`
 takes the amounts of one branch. In `parallel`, a row of the unit may be replaced within part i, which costs R_i / k. A
@@ -85,18 +85,18 @@ def sample(part: ByRelation, rate: Fraction) -> ByRelation:
     """Return the amplified cost of releases from a random sample, given their pure epsilon.
 
     Let q be the rate. Fix which of the other rows are sampled. Let N be the distribution of outputs on this sample, and
-    S the distribution if the row is in the sample too. On the table with the row the output has the distribution M = q
-    S + (1 - q) N, and on the neighbour without the row N. As S <= e**epsilon N, M <= (1 + q (e**epsilon - 1)) N. As S
-    >= e**-epsilon N, N <= M / (1 - q (1 - e**-epsilon)). The factor 1 / (1 - q (1 - e**-epsilon)) is at most 1 + q
-    (e**epsilon - 1). So log(1 + q (e**epsilon - 1)) bounds the loss in both directions. The bound also holds for the
-    mean over samples of the other rows (Balle, Barthe and Gaboardi 2018, Theorem 8).
+    S the distribution if the row is in the sample too. On the table with the row the output has the distribution
+    M = q S + (1 - q) N, and on the neighbour without the row N. As S <= e**epsilon N, M <= (1 + q (e**epsilon - 1)) N.
+    As S >= e**-epsilon N, N <= M / (1 - q (1 - e**-epsilon)). The factor 1 / (1 - q (1 - e**-epsilon)) is at most
+    1 + q (e**epsilon - 1). So log(1 + q (e**epsilon - 1)) bounds the loss in both directions. The bound also holds for
+    the mean over samples of the other rows (Balle, Barthe and Gaboardi 2018, Theorem 8).
 
     A resumed run draws its sample again. So some of the releases, with epsilon a, come from one sample, and the others,
-    with epsilon b, from another. Wherever the unit's rows lie, a + b is at most the part's epsilon. As f(x) =
-    log(1 + q (e**x - 1)) is convex and 0 at 0, f(a) + f(b) is at most f(a + b), so the second sample costs nothing
-    extra. The same holds for samples of samples, and for the rho f(x)**2 / 2 of an amplified epsilon, since the square
-    of f is also convex and 0 at 0. A rho that is not amplified adds up as usual. A privacy loss distribution, however,
-    may have larger losses after a second sample.
+    with epsilon b, from another. Wherever the unit's rows lie, a + b is at most the part's epsilon. As
+    f(x) = log(1 + q (e**x - 1)) is convex and 0 at 0, f(a) + f(b) is at most f(a + b), so the second sample costs
+    nothing extra. The same holds for samples of samples, and for the rho f(x)**2 / 2 of an amplified epsilon, since the
+    square of f is also convex and 0 at 0. A rho that is not amplified adds up as usual. A privacy loss distribution,
+    however, may have larger losses after a second sample.
 
     Under replace-one, a sample may hold the old row, the new row, or none of them. Such mixtures are not compared here,
     so nothing is claimed.

@@ -15,9 +15,9 @@ This d is the release's *exact delta*. Accountants compose the losses of the cor
 - a sample of rate q: q d, under add-or-remove. On a sample with the unit let the output be (1 - d) P + d E, with core P
   and rest E. On the same sample without the unit let it be N = (1 - d) Q + d E'. Then on the table with the unit the
   output is q (1 - d) P + q d E + (1 - q) N, and on the table without it N = q (1 - d) Q + q d E' + (1 - q) N. The parts
-  q d E and q d E' are the new rests. The new cores are a mixture of two pairs. The first, with weight (1 - d) / (1 - q
-  d), is (q P + (1 - q) Q, Q), which accountants bound. The second is (E', E'), which loses nothing. No divergence grows
-  when two pairs are mixed.
+  q d E and q d E' are the new rests. The new cores are a mixture of two pairs. The first, with weight
+  (1 - d) / (1 - q d), is (q P + (1 - q) Q, Q), which accountants bound. The second is (E', E'), which loses nothing. No
+  divergence grows when two pairs are mixed.
 - a sample of rows, for units of k rows: q d. The release is a mixture of releases from s of the k rows, each with a
   delta of at most s d / k, and the mean of s is q k. The cores of these releases lose no more than the core for all k
   rows. The epsilon is not amplified: amplifying it for each row would need another split into core and rest than the

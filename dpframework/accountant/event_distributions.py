@@ -166,11 +166,11 @@ def _of_rho(rho: float) -> Any:
 def _of_sample(event: SampledEvent, fine: bool) -> Any:
     """Return the distribution of events on a sample, under add-or-remove.
 
-    Let the pair P, Q dominate the events: P with the unit, Q without. Let q be the rate. On a sample, the pair q P +
-    (1 - q) Q, Q dominates if the unit is removed, and the same pair in reverse order if it is added (Zhu, Dong and Wang
-    2022, Theorem 11). Let x = e**epsilon. The hockey-stick divergence of the first pair at x is q times that of P, Q at
-    y = 1 + (x - 1) / q, or 1 - x if y is not positive. Let r = 1 - (1 - q) x. The divergence of the reverse pair at x
-    is r times that of Q, P at q x / r, or 0 if r is not positive.
+    Let the pair P, Q dominate the events: P with the unit, Q without. Let q be the rate. On a sample, the pair
+    q P + (1 - q) Q, Q dominates if the unit is removed, and the same pair in reverse order if it is added (Zhu, Dong
+    and Wang 2022, Theorem 11). Let x = e**epsilon. The hockey-stick divergence of the first pair at x is q times that
+    of P, Q at y = 1 + (x - 1) / q, or 1 - x if y is not positive. Let r = 1 - (1 - q) x. The divergence of the reverse
+    pair at x is r times that of Q, P at q x / r, or 0 if r is not positive.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

@@ -1,7 +1,7 @@
 """Exact discrete Laplace noise, from independent digits in base 256.
 
-Let s be the scale of the noise, and r = exp(-1 / s). Let the random whole number G >= 0 have Pr[G >= k] = r**k. Then G
-= k has the probability (1 - r) r**k. Written in base 256 with n digits, k = d_0 + 256 d_1 + ... + 256**(n-1) d_(n-1),
+Let s be the scale of the noise, and r = exp(-1 / s). Let the random whole number G >= 0 have Pr[G >= k] = r**k. Then
+G = k has the probability (1 - r) r**k. Written in base 256 with n digits, k = d_0 + 256 d_1 + ... + 256**(n-1) d_(n-1),
 where the last digit is unbounded. The probability is a product of functions of one digit each, so the digits of G are
 independent. With q = r**(256**b), digit b has the distribution function
 

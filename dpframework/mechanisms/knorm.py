@@ -34,9 +34,9 @@ points of a *ball* of radius r. If P(R = r) is proportional to N(r) q**r, then a
 radius R has the distribution above. Balls, unlike spheres, are products over histograms, or unions of such products
 over the common sum (see `ball_points`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D),
 with whole numbers h_k that `ball_points` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k, and
-of D + 1 independent geometric numbers. The sum over z of `q**|z|`, by which the probabilities are divided, is h(q) /
-(1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole numbers, and exact. (If parts add up to 0, the l1
-norm is even. Then R is half of the norm, and s is halved.)
+of D + 1 independent geometric numbers. The sum over z of `q**|z|`, by which the probabilities are divided, is
+h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole numbers, and exact. (If parts add up to 0,
+the l1 norm is even. Then R is half of the norm, and s is halved.)
 
 **One histogram.** The norm of a single histogram is its l1 norm divided by the change. So the noise of its entries is
 independent discrete Laplace noise of scale s, and is drawn as such. If all neighbours have the same number of rows, the
@@ -180,8 +180,8 @@ def groups_by_size(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], Fraction
 
     All noise of a release has one random radius, so a large histogram increases the noise of small histograms in the
     same release. Let D be the sum of s - 1 over the sizes s of a release's histograms, and let v_s be the mean square
-    of an entry (see `_second_moment`). If the release costs epsilon w, its total variance is close to c / w**2, with c
-    = (D+1) (D+2) times the sum of s v_s. Let group g have the constant c_g and the share w_g. The sum of c_g / w_g**2
+    of an entry (see `_second_moment`). If the release costs epsilon w, its total variance is close to c / w**2, with
+    c = (D+1) (D+2) times the sum of s v_s. Let group g have the constant c_g and the share w_g. The sum of c_g / w_g**2
     is smallest if the shares are proportional to the cube roots of c_g. The least sum is the cube of the sum of roots.
     Histograms are sorted by size, and the cuts that minimise the sum of roots are found by dynamic programming. All of
     this follows from public facts.

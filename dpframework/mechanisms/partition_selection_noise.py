@@ -15,10 +15,10 @@ and the sum of the positive parts of g(n) - x g(n+1). By the rule, g(1) = delta.
 factor of x while the first of the rule's bounds is the smallest. While the second bound is the smallest, g shrinks by a
 factor of 1 / x. Between these two stretches, one ratio g(n) / g(n-1) lies between both factors, since pi(n) is at most
 both bounds. So in the first sum only n = 1 contributes, and the sum is delta. In the second sum only the last two n
-contribute: g(reach), and g(reach-1) - x g(reach). Since g(reach) + g(reach-1) = 1 - pi(reach-2), this sum is 1 -
-pi(reach-2) - x g(reach). The second bound at n = reach - 1 says g(reach) = 1 - pi(reach-1) = (1 - pi(reach-2) - delta)
-/ x. So the second sum is delta, too. If the rule ends before the second bound is the smallest, the second sum is at
-most delta.
+contribute: g(reach), and g(reach-1) - x g(reach). Since g(reach) + g(reach-1) = 1 - pi(reach-2), this sum is
+1 - pi(reach-2) - x g(reach). The second bound at n = reach - 1 says
+g(reach) = 1 - pi(reach-1) = (1 - pi(reach-2) - delta) / x. So the second sum is delta, too. If the rule ends before the
+second bound is the smallest, the second sum is at most delta.
 
 **On integers.** Probabilities are whole multiples of 2**-256. The rule is evaluated on them with x and delta rounded
 down. Then both sums of the proof are computed in whole numbers, again with x rounded down, and compared with delta. So

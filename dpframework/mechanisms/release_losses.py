@@ -16,8 +16,8 @@ them: it composes the cores, and adds up the deltas.
 delta dA. Let c be the larger of dR / (e**R - 1) and dA / (e**A - 1). Go from u to v row by row, and let P, Q and N be
 the distributions of outputs on three successive tables. If P(S) <= e**x Q(S) + c (e**x - 1) and
 Q(S) <= e**y N(S) + c (e**y - 1) for all sets S, then P(S) <= e**(x + y) N(S) + c (e**(x + y) - 1), since
-e**x c (e**y - 1) + c (e**x - 1) = c (e**(x + y) - 1). So r replaced rows and s added or removed rows lose epsilon r R +
-s A, and delta c (e**(r R + s A) - 1).
+e**x c (e**y - 1) + c (e**x - 1) = c (e**(x + y) - 1). So r replaced rows and s added or removed rows lose epsilon
+r R + s A, and delta c (e**(r R + s A) - 1).
 
 Let d be this delta for k replaced rows, and d' for k added or removed rows. The delta is convex in r and s, and 0 for
 no rows. So r replaced rows and s added or removed rows, at most k in all, lose a delta of at most (r d + s d') / k.

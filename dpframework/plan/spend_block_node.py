@@ -7,8 +7,8 @@ sum above its cap, the run refuses this release before it draws any noise (see `
 **Theorem.** However a miner chooses, using the schema and earlier releases, the block loses no more than its caps.
 
 *Proof.* Fix two neighbouring tables, and drop the releases that read equal rows on both. Given the earlier releases,
-the output of each remaining release i is a mixture on both tables (see `mechanisms.release_losses`). With probability 1
-- d_i it comes from a core, whose loss is bounded by its epsilon or rho. With probability d_i it comes from a rest,
+the output of each remaining release i is a mixture on both tables (see `mechanisms.release_losses`). With probability
+1 - d_i it comes from a core, whose loss is bounded by its epsilon or rho. With probability d_i it comes from a rest,
 about which nothing is claimed. In every transcript the product of the cores loses at most the sum of their epsilons, so
 at most the cap (Rogers, Roth, Ullman and Vadhan 2016, for pure epsilon). Let L be the loss of this product, and r the
 sum of the rhos. At every order alpha, exp((alpha - 1)(L - alpha r)) has a mean of at most 1, so the Renyi divergence is

@@ -6,9 +6,9 @@ have the value s of S, and let n_sy rows have the values s of S and y of Y. Then
     N H(Y|S) = sum over s of (f(n_s) - sum over y of f(n_sy)),    and N H(Y) is the same with a single s.
 
 Let k_sy rows with the values s and y be added, and let k_s be the sum of k_sy over y. At most k rows are added in all.
-Afterwards T_s = n_s + k_s rows have the value s, and there are at most R rows. N H(Y|S) grows by the sum over s of D_s
-= h(n_s, k_s) - sum over y of h(n_sy, k_sy). N H(Y|S) never falls. A single added row with the values s and y changes it
-by h(n_s, 1) - h(n_sy, 1). This is 0 or more, since h grows in its first argument.
+Afterwards T_s = n_s + k_s rows have the value s, and there are at most R rows. N H(Y|S) grows by the sum over s of
+D_s = h(n_s, k_s) - sum over y of h(n_sy, k_sy). N H(Y|S) never falls. A single added row with the values s and y
+changes it by h(n_s, 1) - h(n_sy, 1). This is 0 or more, since h grows in its first argument.
 
 **One s.** h is concave in its first argument. So among all n_sy that add up to n_s, the sum over y is smallest if all
 n_s rows have the same y. With m = k_s - k_sy for that y, D_s is at most
@@ -18,10 +18,10 @@ n_s rows have the same y. With m = k_s - k_sy for that y, D_s is at most
 The last sum is at least 0. For v values of y it is also at least m log2(m / (v - 1)), since f is convex.
 
 **All s.** h(T_s - m, m) is the sum of m increments f(x) - f(x - 1), up to x = T_s. These increments grow with x. From
-here on, write m_s for the m of one s, and m for the sum of all m_s. Then the increments of all s add up to at most h(R
-- m, m), the sum of the m increments up to x = R. Moreover, h(T - m, m) - m log2(m) = f(T) - f(T - m) - f(m) is T times
-the entropy of a coin with probability m / T. It is concave and homogeneous of degree 1 in T and m. So its values for
-all s add up to at most its value for the sums of T and m. Hence
+here on, write m_s for the m of one s, and m for the sum of all m_s. Then the increments of all s add up to at most
+h(R - m, m), the sum of the m increments up to x = R. Moreover, h(T - m, m) - m log2(m) = f(T) - f(T - m) - f(m) is T
+times the entropy of a coin with probability m / T. It is concave and homogeneous of degree 1 in T and m. So its values
+for all s add up to at most its value for the sums of T and m. Hence
 
     the change is at most h(R - m, m) - max(0, m log2(m / (v - 1))) for some m from 0 to k.
 

@@ -143,9 +143,9 @@ class ScaledSums(GroupNumbers):
     With bounds a <= b and M = max(abs(a), abs(b)), a row with the value x adds t = clamp(x, a, b) / M to the sum of its
     group. A row without a value adds nothing, and neither does a row for which `where` does not hold. Rounded to steps
     of 2**-30, the size of t is at most 1 for any a and b. If the attribute's public bounds are both 0 or more, so is t.
-    If they are both 0 or less, so is t. With `centred` the row adds (clamp(x, a, b) - c) / M, where c is the rounded (a
-    + b) / 2, and M is the larger of the rounded b - c and c - a. The rounded x - c never falls as x rises. So what the
-    row adds is in [-1, 1], even if few floats lie between the bounds.
+    If they are both 0 or less, so is t. With `centred` the row adds (clamp(x, a, b) - c) / M, where c is the rounded
+    (a + b) / 2, and M is the larger of the rounded b - c and c - a. The rounded x - c never falls as x rises. So what
+    the row adds is in [-1, 1], even if few floats lie between the bounds.
 
     So adding a row raises a sum by at most R or lowers it by at most F, each 1 or 0. Replacing a row that stays in its
     group changes the sum by at most D = R + F - m. Here m is the smallest size of t for any a and b. If both public

@@ -283,8 +283,8 @@ class Scope:
             planned = [node for node in self._nodes if isinstance(node, Parallel)]
             if any(name in (None, node.name) and parts.is_planned_by(node, of_any=True) for node in planned):
                 return (
-                    "depends on attributes that the plan's `FromRelease` does not name; list in its `attributes` all by "
-                    "which the parts may be cut, or leave `attributes` empty to allow every attribute"
+                    "depends on attributes that the plan's `FromRelease` does not name; list in its `attributes` all "
+                    "by which the parts may be cut, or leave `attributes` empty to allow every attribute"
                 )
             return f"by these {parts.number} parts is not in the plan, or not in the branch that was taken"
         kinds: dict[type[OnceState], type[Node]] = {
