@@ -239,7 +239,7 @@ class Accountant(abc.ABC, Generic[A]):
             return self.loss_with_exact_delta(self.sequential(self._charged), self._exact)
 
     def loss_of_releases(self, compose: Callable[[Composition], Any], plan: Plan) -> PrivacyLoss | None:
-        """Return the loss of some of a plan's releases. `compose` must combine them by the rules passed to it."""
+        """Return the loss of some of a plan's releases. `compose` is given the rules by which to combine them."""
         exact = compose(DeltaComposition()).under(self.relation) if plan.has_exact_delta else Fraction(0)
         return self.loss_with_exact_delta(compose(self), exact)
 

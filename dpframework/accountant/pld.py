@@ -101,7 +101,7 @@ class PLDAccountant(Accountant[Events]):
         return Events(added, replaced, pure, zcdp)
 
     def spread(self, parts: Sequence[Events], rows: int) -> Events:
-        """Return the event of the part that dominates all others, where that is proved for rows spread over parts.
+        """Return the event of the part that dominates all others, if the proof below covers this event.
 
         Otherwise the bound is the event of the composed pure epsilon or rho.
 

@@ -78,7 +78,7 @@ def unit_ball_moments(sizes: tuple[int, ...]) -> BallMoments:
 def _volume_and_square(
     size: int, total: float, at: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Return, for the points of one histogram that add up to `total`, the log-volume and the mean sum of squares."""
+    """Return the log-volume of the histograms with the sum `total`, and the mean of the sum of squared entries."""
     reach = (1 - total) / 2
     negative = reach * at
     logs = [np.array([(size - 1) * math.log(total) - math.lgamma(size)])]

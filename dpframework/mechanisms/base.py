@@ -218,7 +218,7 @@ class Mechanism(abc.ABC):
         return None
 
     def for_rows(self, rows: int) -> Mechanism | None:
-        """Return the same mechanism with more noise: `rows` rows together then lose what one row loses with this one.
+        """Return the same mechanism with more noise, so that `rows` rows together lose what one row loses now.
 
         A pure epsilon is divided by `rows`, and a rho by the square of `rows` (see `facts.privacy_unit`). By default
         the result is None, since nothing is known about other parameters.
@@ -273,7 +273,7 @@ class Mechanism(abc.ABC):
         return Calibration(of_a_row, facts, scale, unit, losses.of_rows(by.rows), by, same_rows)
 
     def lattice_unit(self, facts: QueryFacts) -> Fraction:
-        """Return the lattice step for a query, 1 for integers, else a power of two far below the sensitivity."""
+        """Return the lattice step for a query: 1 for integer answers, else a power of two far below the sensitivity."""
         declared = facts.sensitivity(self.norm)
         if facts.integer or declared is None:
             return Fraction(1)
@@ -285,7 +285,7 @@ class Mechanism(abc.ABC):
         return unit if (unit * 2**LATTICE_BITS) ** power <= min(known) else unit / 2  # the logarithm may be rounded up
 
     def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the change of an answer between neighbours from which the loss is computed, under each relation.
+        """Return the change of an answer between neighbours, under each relation. The loss is computed from it.
 
         By default this is the declared change in the mechanism's norm, enlarged by `padding` to allow for rounding. A
         mechanism whose loss depends on another number, such as the spread of scores, overrides this method.

@@ -25,8 +25,9 @@ distributions (PLD) requires.
 **On integers.** sigma is the double with which noise is drawn. p is a sum of about 40 sigma exponentials, rounded up by
 more than its error. So d is not below the true delta.
 
-If a unit has one key, `PartitionSelection` shows more keys than this mechanism, since its rule is optimal. From about
-four keys per unit on, this mechanism shows more keys, since its noise for m keys grows with the square root of m only.
+If a unit has one key, `PartitionSelection` shows more keys than this mechanism, since it uses the optimal rule. From
+about four keys per unit on, this mechanism shows more keys, since its noise for m keys grows only with the square root
+of m.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
     }
     largest = changes.get(Norm.LINF)
     counts = [bound for norm in (Norm.L1, Norm.SQUARED_L2) if (bound := changes.get(norm)) is not None]
-    # An integer that changes by less than 2 changes by 1. So the l1 norm and the squared l2 norm count the changes.
+    # An integer that changes by less than 2 changes by at most 1. So the l1 norm and the squared l2 norm count the
+    # changes.
     if largest is None or largest >= 2 or not counts:
         return None
     return math.floor(min(counts)) or None

@@ -91,7 +91,7 @@ class Randomness(abc.ABC):
 
     @abc.abstractmethod
     def integers(self, below: int | Integers, size: int) -> Integers:
-        """Draw `size` integers uniformly from [0, below), with one bound for all or one for each."""
+        """Draw `size` integers uniformly from [0, below). `below` is one bound for all of them, or one for each."""
 
     @abc.abstractmethod
     def words(self, size: int) -> Words:

@@ -17,7 +17,7 @@ Adjacent: TypeAlias = "dict[int, dict[int, dict[str, Any]]]"
 @final
 @attrs.frozen(eq=False)
 class Edges:
-    """Edges between the numbers of nodes.
+    """The edges of a graph, given by the numbers of the nodes that they connect.
 
     Attributes
     ----------

@@ -67,7 +67,7 @@ class Accounting(Protocol):
     """The part of an accountant that a run needs to report its spent budget."""
 
     def loss_of_releases(self, compose: Callable[[Composition], Any], plan: Plan) -> PrivacyLoss | None:
-        """Return the loss of some of a plan's releases. `compose` must combine them by the rules passed to it."""
+        """Return the loss of some of a plan's releases. `compose` is given the rules by which to combine them."""
 
     def total(self, plan: Plan) -> PrivacyLoss | None:
         """Return an upper bound on a plan's cost, or None without a valid claim."""

@@ -359,7 +359,7 @@ class Query(abc.ABC):
         return () if self.answer_length is None else range(self.answer_length)
 
     def coordinates(self, answer: Any) -> NDArray[Any]:
-        """Return the numbers in an answer whose change the sensitivity bounds, for verification.
+        """Return, for verification, the numbers in an answer whose change the sensitivity bounds.
 
         By default this is the answer itself. A query whose answer stands for more numbers than can be listed returns
         some of them, or sums of them, chosen without regard to the answer.

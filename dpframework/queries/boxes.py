@@ -81,7 +81,7 @@ class BoxCounts(CellCounts):
         return JointCounts([Crosstab(self.of)], assemble)
 
     def _numbers(self, boxes: Sequence[Box]) -> NDArray[np.int64]:
-        """Return the position of each cell's box, else `len(boxes)`, in the shape of the cross table."""
+        """Return, for each cell of the cross table, the position of its box, or `len(boxes)` if it is in no box."""
         shape = tuple(a.size for a in self.of)
         numbers = np.full(shape, len(boxes), dtype=np.int64)
         inside = 0

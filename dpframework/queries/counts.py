@@ -242,7 +242,7 @@ def _own_codes(block: Block, attribute: Attribute) -> NDArray[Any]:
 
 
 def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
-    """Count a block's rows by the codes of an attribute, a large block in parts, without copying a column."""
+    """Count a block's rows by the codes of an attribute. A large block is read in parts, without copying a column."""
     # Callers may count a few rows many times, so such a count must be one cheap call of numpy.
     if block.rows < MANY:
         return np.bincount(_own_codes(block, attribute), minlength=attribute.size).astype(np.int64, copy=False)

@@ -37,8 +37,7 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps
 
 #: Two numbers within the attribute's public bounds, the lower one first.
 Bounds: TypeAlias = "tuple[float, float]"
-#: Queries whose answers are in units of the width of their bounds, or in ranks. Their sensitivity is the same for all
-#: bounds.
+#: Queries whose answers are in widths of their bounds, or in ranks. So their sensitivity is the same for all bounds.
 SCALED = (BoundDistances, GroupMoments, QuantileScores)
 
 _RELEASED = "at released bounds"
@@ -47,7 +46,7 @@ _RELEASED = "at released bounds"
 @final
 @attrs.frozen
 class AtReleasedBounds(Query):
-    """A query with bounds that are given at run time, whose answers are in units of their width, or in ranks.
+    """A query whose bounds are given at run time, and whose answers are in widths of the bounds, or in ranks.
 
     In `BoundDistances` and `GroupMoments`, a row adds at most 1 in widths of the bounds, whatever the bounds are. In
     `QuantileScores`, a row moves a rank by at most 1. Their derivations hold for every pair of bounds, and hence for

@@ -130,7 +130,7 @@ class AtReleasedRows(Query):
 
     @property
     def no_attributes(self) -> bool:  # type: ignore[override]
-        """Whether the query reads no attribute, as is true for the count of all rows."""
+        """Whether the query reads no attribute. This is so for the count of all rows."""
         return self.query.no_attributes or self.query.facts() == Count().facts()
 
     @property

@@ -16,8 +16,8 @@ class ReadsAmong(Query):
     Attributes
     ----------
     among
-        The names of all attributes that the query may read, including the attribute of classes if it reads one. Empty
-        if the query may read any attribute.
+        The names of all attributes that the query may read, including the class attribute if it reads one. Empty if the
+        query may read any attribute.
     """
 
     among: tuple[str, ...] = attrs.field(default=(), kw_only=True)
