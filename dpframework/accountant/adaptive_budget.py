@@ -26,10 +26,11 @@ delta. The same argument holds with P and Q exchanged.
    Condition on all releases before that time: alpha and B are known, and the losses so far add up to at most B. Each
    later plan i has a divergence of at most k_i at alpha, whatever was released before it. Let Y be the sum of L_i - k_i
    over the later plans. Then M = exp((alpha - 1) Y) has a mean of at most 1 (the Renyi filter of Feldman and Zrnic
-   2021). The mixed total, B plus all k_i plus c, is at most epsilon, so L - epsilon <= Y - c. Over all z >= 0 the
-   largest value of (1 - e^-z) e^(-(alpha - 1) z) is K = (1 - 1/alpha)^(alpha - 1) / alpha. Put z = L - epsilon:
-   (1 - e^(epsilon - L))+ is at most K e^((alpha - 1)(L - epsilon)), so at most K e^(-(alpha - 1) c) M. By the choice of
-   c this is at most delta M. M is positive and has a mean of at most 1, so these transcripts add at most delta.
+   2021). L is at most B plus Y plus all k_i. The mixed total, B plus all k_i plus c, is at most epsilon, so
+   L - epsilon <= Y - c. Over all z >= 0 the largest value of (1 - e^-z) e^(-(alpha - 1) z) is
+   K = (1 - 1/alpha)^(alpha - 1) / alpha. With z = L - epsilon this gives
+   (1 - e^(epsilon - L))+ <= K e^((alpha - 1)(L - epsilon)) <= K e^(-(alpha - 1) c) M, and by the choice of c this is at
+   most delta M. M is positive and has a mean of at most 1, so these transcripts add at most delta.
 
 **Exact deltas.** The releases of plan i may have an exact delta d_i, the probability of outputs about which epsilon
 says nothing (see `delta_composition`). For later plans with such deltas, a budget may hold back a part of its delta.

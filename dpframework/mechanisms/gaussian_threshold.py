@@ -7,15 +7,16 @@ noise is t or more.
 
 **Claim.** Under add-or-remove-one, the release has a rho of m / (2 sigma**2) and a delta of d = 1 - (1 - p)**m. Under
 replace-one, it has a rho of 2 m / (2 sigma**2) and the same delta. *Proof.* Let table v be table u with one more unit,
-and let k of this unit's keys be new, so that no unit in u has them. On v, none of the new keys is shown with
-probability (1 - p)**k. Let Q be the release on v on the condition that none is shown. Since 1 - (1 - p)**k <= d, the
-release on v is (1 - d) Q + d E for some E. The release on u is (1 - d) P + d P, where P is the release on u itself. P
-and Q differ in at most m - k counts. Each of these has changed by 1, and its own noisy count decides whether it is
-shown. So their divergence of order alpha is at most alpha (m - k) / (2 sigma**2), by the Gaussian mechanism and
-post-processing (Bun and Steinke 2016; on integers Canonne, Kamath and Steinke 2020). Under replace-one, the first unit
-leaves and the second enters. Let P be the release on u on the condition that no key is shown that only the first unit
-has. Let Q be the release on v on the condition that no key is shown that only the second unit has. Both conditions have
-a probability of 1 - d or more, and at most 2 m other counts differ. ∎
+and let k of this unit's keys be new, so that no unit in u has them. On v, each new key has a count of 1, so none of
+them is shown with probability (1 - p)**k. Let Q be the release on v on the condition that none is shown. Since
+1 - (1 - p)**k <= d, the release on v is (1 - d) Q + d E for some E. The release on u is (1 - d) P + d P, where P is the
+release on u itself. Apart from the new keys, at most m - k counts differ between u and v. Each of these changes by 1,
+and its own noisy count decides whether it is shown. So the divergence of P and Q of order alpha is at most
+alpha (m - k) / (2 sigma**2), by the Gaussian mechanism and post-processing (Bun and Steinke 2016; on integers Canonne,
+Kamath and Steinke 2020). Under replace-one, the first unit leaves and the second enters. Let P be the release on u on
+the condition that no key is shown that only the first unit has. Let Q be the release on v on the condition that no key
+is shown that only the second unit has. Both conditions have a probability of 1 - d or more, and at most 2 m other
+counts differ. ∎
 
 **One split serves all notions of privacy.** The claim splits a release into the outputs E of probability d and the
 *core* (P and Q, see `release_losses`). In the core at most m counts with Gaussian noise differ, or 2 m under

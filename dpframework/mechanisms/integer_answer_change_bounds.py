@@ -51,10 +51,10 @@ def unit_shifts(calibration: Calibration, relation: Relation) -> tuple[int, int]
     **Several shifts lose no more than one shift by their sum.** Let T(P, Q) be the trade-off function
     of two distributions: the least type II error of a test between them, for each type I error. Let T_s be the
     trade-off function of p and of p moved by s. Log-concave noise has monotone likelihood ratios, so the best tests
-    between these two are thresholds. Therefore T_(s+t) = T_t o (1 - T_s). If T(P, Q) >= f and T(Q, R) >= g, then
-    T(P, R) >= g o (1 - f) (Dong, Roth and Su 2022, the lemma of group privacy). Now move one integer after another.
-    Each move changes one coordinate of a product distribution. So the trade-off function of the outputs on both tables
-    is at least T_s, with s the sum of all abs(w_i).
+    between these two are thresholds. Therefore T_(s+t) = T_t o (1 - T_s), where o composes functions. If T(P, Q) >= f
+    and T(Q, R) >= g, then T(P, R) >= g o (1 - f) (Dong, Roth and Su 2022, the lemma of group privacy). Now move one
+    integer after another. Each move changes one coordinate of a product distribution. So the trade-off function of the
+    outputs on both tables is at least T_s, with s the sum of all abs(w_i).
 
     **Add-or-remove-one.** A row changes the answer by at most l in the l1 norm. So the sum of all abs(w_i) is at most
     l k, and the result is (1, l k). If l is above 1, a row may have to spread its change over several numbers, such as

@@ -6,11 +6,11 @@ declared sensitivity holds. Claim: pure epsilon; in zCDP rho = epsilon**2 / 2.
 **The norm.** Let each of the histograms a = 1, ..., m count every row once. Let the vector z be the change of all
 counts, and z_a its part in histogram a. Adding a row raises one count of each histogram by 1, so all z_a have the same
 sum. The convex hull of all such changes and their negatives is K = {z: all z_a have the same sum, and the l1 norm of
-each z_a is at most 1}. To see this, write z as A u - B v, where u and v consist of one probability vector for each
-histogram. The hull consists of all z for which the least possible A + B is at most 1. Let P_a be the sum of the
-positive entries of z_a, and -N_a the sum of its negative entries. A must be at least P_a, and B at least N_a; anything
-beyond that cancels. Since P_a - N_a is the same for all a, the largest P_a and the largest N_a belong to the same a. So
-the least A + B is the largest P_a + N_a, which is the largest l1 norm of a z_a.
+each z_a is at most 1}. To see this, write z as A u - B v, where A and B are 0 or more, and u and v consist of one
+probability vector for each histogram. The hull consists of all z for which the least possible A + B is at most 1. Let
+P_a be the sum of the positive entries of z_a, and -N_a the sum of its negative entries. A must be at least P_a, and B
+at least N_a. What they have beyond that cancels. Since P_a - N_a is the same for all a, the largest P_a and the largest
+N_a belong to the same a. So the least A + B is the largest P_a + N_a, which is the largest l1 norm of a z_a.
 
 Replacing a row makes each z_a a difference e - e' of two unit vectors, whatever the other parts are. The hull of a
 product is the product of the hulls, so now K = {z: each z_a adds up to 0, and its l1 norm is at most 2}. In both

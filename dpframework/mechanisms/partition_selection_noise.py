@@ -13,8 +13,8 @@ showing the keys whose noisy counts are reach or more is the optimal rule. Their
 outside of 1, ..., reach. The delta is the larger of two sums over n: the sum of the positive parts of g(n) - x g(n-1),
 and the sum of the positive parts of g(n) - x g(n+1). By the rule, g(1) = delta. From one n to the next, g grows by a
 factor of x while the first of the rule's bounds is the smallest. While the second bound is the smallest, g shrinks by a
-factor of 1 / x. Between these two stretches, one ratio g(n) / g(n-1) lies between both factors, since pi(n) is at most
-both bounds. So in the first sum only n = 1 contributes, and the sum is delta. In the second sum only the last two n
+factor of x. Between these two stretches, one ratio g(n) / g(n-1) lies between 1 / x and x, since pi(n) is at most both
+bounds. So in the first sum only n = 1 contributes, and the sum is delta. In the second sum only the last two n
 contribute: g(reach), and g(reach-1) - x g(reach). Since g(reach) + g(reach-1) = 1 - pi(reach-2), this sum is
 1 - pi(reach-2) - x g(reach). The second bound at n = reach - 1 says
 g(reach) = 1 - pi(reach-1) = (1 - pi(reach-2) - delta) / x. So the second sum is delta, too. If the rule ends before the

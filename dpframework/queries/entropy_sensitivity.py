@@ -15,13 +15,14 @@ n_s rows have the same y. With m = k_s - k_sy for that y, D_s is at most
 
     h(n_s, k_s) - h(n_s, k_sy) - sum over the other y of f(k_sy) = h(T_s - m, m) - sum over the other y of f(k_sy).
 
-The last sum is at least 0. For v values of y it is also at least m log2(m / (v - 1)), since f is convex.
+The last sum is at least 0. For v values of y it is also at least m log2(m / (v - 1)), since f is convex and the other
+v - 1 numbers k_sy add up to m.
 
 **All s.** h(T_s - m, m) is the sum of m increments f(x) - f(x - 1), up to x = T_s. These increments grow with x. From
 here on, write m_s for the m of one s, and m for the sum of all m_s. Then the increments of all s add up to at most
 h(R - m, m), the sum of the m increments up to x = R. Moreover, h(T - m, m) - m log2(m) = f(T) - f(T - m) - f(m) is T
-times the entropy of a coin with probability m / T. It is concave and homogeneous of degree 1 in T and m. So its values
-for all s add up to at most its value for the sums of T and m. Hence
+times the entropy of a coin with probability m / T. It is concave and homogeneous of degree 1 in T and m, and it grows
+with T. So its values for all s add up to at most its value for T = R and the sum of all m_s. Hence
 
     the change is at most h(R - m, m) - max(0, m log2(m / (v - 1))) for some m from 0 to k.
 
