@@ -197,8 +197,8 @@ class AdaptiveBudget:
     def charge(self, pure: ByRelation, curve: Curve, exact: ByRelation = NOTHING) -> PlanCharge:
         """Return the charge for a pure epsilon, a bound on the divergence at every order, and an exact delta.
 
-        While no order is fixed, three charges are tried in turn. The first is the divergence at the order at which what
-        is left of the budget admits the largest rho, if this charge fits and differs from the plan's pure epsilon. The
+        While no order is fixed, three charges are tried in turn. The first is the divergence at the order where the
+        rest of the budget admits the largest rho, if this charge fits and differs from the plan's pure epsilon. The
         second is the pure epsilon, if that fits. The last is the divergence at the order where this plan is cheapest.
         If no delta is left for the conversion, or the plan has no known divergence, the plan is charged its pure
         epsilon.

@@ -130,8 +130,8 @@ def log_normalizer(h: tuple[int, ...], dimension: int, scale: float) -> float:
 def square_of_radius(h: Sequence[int], dimension: int, scale: float) -> float:
     """Return the mean of R (R + 1) over the random radius R.
 
-    The variance of one coordinate of the noise is about this mean, times the mean square of that coordinate of a
-    uniform point of the unit ball.
+    Let m be the mean square of one coordinate of a uniform point of the unit ball. The variance of the noise of this
+    coordinate is about m times the result.
     """
     q = math.exp(-1 / scale)
     logs = np.array([math.log(weight) for weight in h]) - np.arange(len(h)) / scale

@@ -361,9 +361,9 @@ class Mechanism(abc.ABC):
         """Return the event of a unit of several rows, `calibration.by.rows`. None means the same as in `dp_event`.
 
         Under add-or-remove-one, the event must dominate the change by any smaller number of rows, too. It must also
-        hold for a unit whose rows spread over several parts: if the numbers of rows in these parts add up to k, the
-        events of the parts must compose to no more than the event of k rows (see `docs/composition.md`). Under
-        replace-one, return an event only for a monotonic query, where added rows move all coordinates the same way.
+        hold for a unit whose rows spread over several parts. If the numbers of rows in these parts add up to k, the
+        event of k rows must dominate the composed events of the parts (see `docs/composition.md`). Under replace-one,
+        return an event only for a monotonic query, where added rows move all coordinates the same way.
         """
         return None
 

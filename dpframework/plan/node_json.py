@@ -1,4 +1,4 @@
-"""The JSON forms, in plan files, of steps, of blocks, and of the cuts that make parts of a table."""
+"""The JSON forms of steps, blocks and cuts in plan files. A cut makes the parts of a table."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class FormulaScores(CandidateScores):
     """Scores of candidates by a formula of counts. A subclass states the formula and counts rows.
 
     The candidates are given at run time, as `candidates`, unless a subclass overrides that method. `count` returns each
-    candidate's counts as an array. Its shape is (candidates, cells) for a formula of a few counts (`Cells`), and
+    candidate's counts as an array. Its shape is (candidates, cells) for a formula of a few counts (`Cells`). It is
     (candidates, parts, classes) for a formula of the class counts of each part of a split (`Parts`). Sensitivities are
     derived from the formula on small tables, without a solver. `dpframework prove` proves them for tables of any size.
 

@@ -10,10 +10,11 @@ all others.
   product of t over the attributes of the block. In the l1 norm, where blocks are not centred, it moves a block by its
   k, and all blocks together by the sum of k.
 - A **replaced** row moves the blocks by the difference of two such vectors. Let D be the attributes in which the old
-  and the new row differ. The inner product of both tensors of a block is the product of t, with t replaced by -n for a
-  centred attribute in D, and by -1 for an attribute in D with two values. So the squared change is twice the sum of
-  k**2 times (the product of t minus this inner product). In the l1 norm a block changes by 2 k, with one exception: it
-  does not change if its attributes in D all have two values, and their number is even.
+  and the new row differ. The inner product of both tensors of a block is a product over the attributes of the block.
+  The factor of an attribute is t if it is not in D. Otherwise the factor is -n for a centred attribute, and -1 for an
+  attribute with two values. So the squared change is twice the sum of k**2 times (the product of t minus this inner
+  product). In the l1 norm a block changes by 2 k, with one exception: it does not change if its attributes in D all
+  have two values, and their number is even.
 
 The change depends on D alone. Which D is worst depends on the sizes and weights, and we know no formula for it. For
 example, take eight attributes of two values, with a block for each attribute and each pair, all of equal weight. Then a
