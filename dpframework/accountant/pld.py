@@ -106,8 +106,8 @@ class PLDAccountant(Accountant[Events]):
         Otherwise the bound is the event of the composed pure epsilon or rho.
 
         *Proof.* Let part j have r_j of the unit's k rows. The events of the strongest part, with r_j in place of k,
-        dominate its releases. Each event is one of three: noise on an integer that moves by r_j, any mechanism of r_j /
-        k times the epsilon, or any mechanism of (r_j / k)**2 times the rho. Releases of different parts are
+        dominate its releases. Each event is one of three: noise on an integer that moves by r_j, any mechanism of
+        r_j / k times the epsilon, or any mechanism of (r_j / k)**2 times the rho. Releases of different parts are
         independent, given earlier releases. So for each event the parts compose to noise on an integer that moves by
         the sum of all r_j (see `unit_shifts`), to any mechanism of the summed epsilons, or to any mechanism of the
         summed rhos. The r_j sum to at most k, so in each case the event for k rows dominates. Nothing is proved if
