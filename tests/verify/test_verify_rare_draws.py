@@ -23,7 +23,7 @@ from dpframework.mechanisms import Exponential, Gaussian, Laplace, Losses, Mecha
 from dpframework.mechanisms.randomness import Noise
 from dpframework.queries import Norm
 from dpframework.verify import check_losses, check_sampler
-from dpframework.verify.mechanisms import long_answers
+from dpframework.verify.mechanisms import cut_off_noise, long_answers
 from dpframework.verify.mechanisms.cut_off_noise import MOST_REQUESTS, EnoughError, ExtremeRandomness, find_cut_off
 from dpframework.verify.mechanisms.probe_answers import probes, probes_of_one
 
@@ -329,7 +329,9 @@ def test_a_sensitivity_that_is_no_whole_number_is_tried(right):
         assert "a real number, add-or-remove-one: epsilon: 1 is claimed, 1.25 found" in str(found)
 
 
-def test_noise_that_a_density_rejects_is_not_cut_off():
+def test_noise_that_a_density_rejects_is_not_cut_off(monkeypatch: pytest.MonkeyPatch):
+    # Of noise that is a thousand times wider, it rejects all but one in a thousand, so each draw takes long.
+    monkeypatch.setattr(cut_off_noise, "DRAWN", 24)
     probe = next(probe for probe in probes() if probe.facts.text == "two counts")
     mechanism = GaussianByRejection("0.125")
     assert list(find_cut_off(mechanism, probe.answer(1.0), probe.calibrate(mechanism))) == []

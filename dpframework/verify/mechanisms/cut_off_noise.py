@@ -151,7 +151,8 @@ def find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibr
             return None
 
     for drawn in (together, alone, extreme):
-        one, other = (drawn(given) for given in (answer, moved))
+        one = drawn(answer)
+        other = None if one is None else drawn(moved)
         if one is not None and other is not None and one.cut != other.cut and one.range != other.range:
             cut = abs(one.cut - float(answer.ravel()[0]))
             yield f"its noise is cut off at {cut:.6g}: outputs beyond are impossible on one neighbour only"

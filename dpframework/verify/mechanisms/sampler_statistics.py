@@ -54,6 +54,7 @@ class DrawnOutputs:
         self.answer = probe.answer(noise_size(mechanism, calibration))
         self.source = "private" if randomness.private else "seeded"
         self.outputs: list[Any] = []
+        self._stated: dict[Any, float] = {}  # log-densities at the claimed scale, by the keys of their outputs
 
     @property
     def _numeric(self) -> bool:
@@ -73,11 +74,12 @@ class DrawnOutputs:
         MechanismFailedError
             If the mechanism's `log_density` fails.
         """
-        known: dict[Any, float] = {}
-        for output in outputs:
-            if (key := output_key(output)) not in known:
+        known = self._stated if calibration is self.calibration else {}
+        keys = [output_key(output) for output in outputs]
+        for key, output in zip(keys, outputs, strict=True):
+            if key not in known:
                 known[key] = stated_density(self.mechanism, self.answer, output, calibration)
-        return np.array([known[output_key(output)] for output in outputs])
+        return np.array([known[key] for key in keys])
 
     def problems(self, *, to_tell: bool, promised: bool = True) -> Iterator[str]:
         """Yield the problems with the draws.
