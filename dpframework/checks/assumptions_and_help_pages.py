@@ -36,7 +36,7 @@ ASSUMPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         ROWS_ASSERTED: (
             "Nobody has more rows than the study says. No column of ids enforces this: it is the owner's word.",
-            "DP021",
+            "DP005",
         ),
         ROWS_FROM_QUERY: (
             "Each row that the query in [read] returns follows from one unit's own rows, and a unit has no more rows "

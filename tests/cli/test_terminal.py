@@ -79,6 +79,12 @@ def test_every_check_has_a_page_that_says_what_why_and_how():
     assert check_page("../DP001") is None
 
 
+def test_each_assumption_is_explained_by_the_page_that_it_names():
+    for name, (_, code) in ASSUMPTIONS.items():
+        page = check_page(code)
+        assert page is not None and f"`{name}`" in page.text, (name, code)  # noqa: PT018
+
+
 def test_explain_prints_a_check_an_assumption_and_a_mechanism(capsys):
     assert main(["explain", "dp012"]) == 0
     assert capsys.readouterr().out.startswith("# DP012: budget left over\n")
