@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import multiprocessing
+import shutil
 import sqlite3
 from fractions import Fraction
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ import dpframework as dpf
 from dpframework.accountant import zcdp_to_epsilon
 from dpframework.cli import main
 from dpframework.cli.run import write_outputs
+from dpframework.facts import process_identity
 from dpframework.facts.output_formats_times_and_csv import clock_text
 from dpframework.ledger import chain, sqlite_connection
 from dpframework.ledger.chain import Chain
@@ -1188,6 +1190,26 @@ def test_a_release_that_fails_is_the_last_one(ledger, journal, monkeypatch, erro
         study_of(None, stubborn).run(TABLE, ledger=ledger.run("people", journal=journal))
     (run,) = ledger.data_set("people").runs.values()
     assert run.end == "stopped"
+
+
+def test_a_process_that_forks_while_it_draws_keeps_no_output(ledger, journal, monkeypatch):
+    """Else the fork and the process that it came from would both draw, and one of the outputs would be kept."""
+    study = study_of()
+    ledger.approve("people", study.plan(), by="b")
+    release, forks = PermuteAndFlip.release, process_identity._forks
+
+    def forking(self, *arguments):
+        process_identity._forks = forks + 1
+        return release(self, *arguments)
+
+    monkeypatch.setattr(process_identity, "_forks", forks)
+    with monkeypatch.context() as patched:
+        patched.setattr(PermuteAndFlip, "release", forking)
+        with pytest.raises(dpf.DPFrameworkError, match="another process"):
+            study.run(TABLE, ledger=ledger.run("people", journal=journal))
+    connection = sqlite3.connect(shutil.copy(journal, journal.with_name("copy")))  # the run has locked it
+    assert connection.execute("SELECT path FROM release").fetchall() == [("m/n",)]
+    connection.close()
 
 
 def test_a_run_says_whether_it_can_be_resumed_and_whether_it_was(ledger, journal):

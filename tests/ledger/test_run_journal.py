@@ -9,7 +9,7 @@ import pytest
 import dpframework as dpf
 from dpframework.ledger.chain import Chain
 from dpframework.ledger.journal_key_file import journal_key
-from dpframework.ledger.release_journal import Owner, RunJournal
+from dpframework.ledger.release_journal import Journal, Owner, RunJournal
 
 OWNER = Owner("ledger", "people", "plan", "run", b"k" * 32)
 
@@ -47,6 +47,15 @@ def test_a_journal_that_nothing_depends_on_is_removed_when_it_is_left(
     assert journal.exists() == claimed
     one.remove()
     assert not journal.exists()
+
+
+def test_a_removed_journal_is_closed(chain: Chain, journal: Path) -> None:
+    """Else every run would leave an open file behind, and its space on the disk would stay taken."""
+    one = Journal(journal, b"k" * 32)
+    one.claim(OWNER)
+    one.remove()
+    with pytest.raises(dpf.InputError, match="closed database"):
+        _ = one.owner
 
 
 def test_a_journal_is_made_only_where_that_is_asked_for(chain: Chain, journal: Path) -> None:
