@@ -81,7 +81,8 @@ class EvenSteps:
         return near if all(0 <= near._place(number) - place <= 1 for number, place in right) else None
 
     def _place(self, number: float) -> int:
-        return math.floor((min(max(number, self.lower), self.last) - self.origin) / self.width)
+        """Return the place of a number from the lower end to the last cut."""
+        return math.floor((number - self.origin) / self.width)
 
     def bin_of(self, number: str) -> str:
         """Return the SQL expression for the bin of a number, given the expression of the number."""

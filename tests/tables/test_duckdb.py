@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -412,3 +413,23 @@ def test_a_day_that_stands_for_none_is_in_no_period(tmp_path: Path) -> None:
     finally:
         engine.close()
     assert counted == dpf.read_table(tmp_path / "t.parquet", schema, unit=unit).rows == 2
+
+
+@pytest.mark.parametrize("last", ["2026-02-28", None])
+def test_an_owner_who_would_rather_be_stopped_is_stopped_by_a_row_without_a_date(
+    last: str | None, tmp_path: Path
+) -> None:
+    """As in memory, and only by such a row: a column of dates alone has no missing cell to refuse."""
+    pl.DataFrame({"ill": [True] * 2, "who": ["a", "b"], "day": ["2026-02-01", last]}).write_parquet(
+        tmp_path / "t.parquet"
+    )
+    unit, schema = (
+        dpf.PrivacyUnit("who", 1, period="month", date="day").during("2026-02"),
+        dpf.Schema([dpf.Boolean("ill")]),
+    )
+    stopped = pytest.raises(DoesNotFit, match="no dates") if last is None else contextlib.nullcontext()
+    engine = DuckDB(threads=1)
+    with stopped:
+        rows = engine.open(TableFiles(tmp_path / "t.parquet", schema, unit=unit, out_of_domain="error"))
+        assert answer_of(dpf.queries.Count(), engine, rows, {}) == 2
+    engine.close()
