@@ -355,6 +355,13 @@ def test_wrong_parameters_are_refused(parameters: dict[str, Any], words: str) ->
         MarginalsMiner(epsilon=1, **parameters)
 
 
+@pytest.mark.parametrize("ranges", [1, "no", None])
+def test_ranges_are_wanted_or_not(ranges: Any) -> None:
+    """A text such as "no" would be true."""
+    with pytest.raises(TypeError, match="'ranges' must be"):
+        MarginalsMiner(epsilon=1, ranges=ranges)
+
+
 def test_what_a_schema_cannot_serve_is_refused() -> None:
     big = dpf.Schema([dpf.Categorical(f"c{k}", [str(v) for v in range(101)]) for k in range(3)])
     with pytest.raises(InputError, match="cells"):
