@@ -18,6 +18,7 @@ from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.frequencies import Frequencies
 from dpframework.results.groups import Groups
 from dpframework.results.keys import KeyTable, ReleasedKeys
+from dpframework.results.marginal_tables import MarginalTable
 from dpframework.results.matrix import Matrix, matrices_of
 from dpframework.results.results_by_key import ByKey
 from dpframework.results.rows_per_unit_result import RowsPerUnit
@@ -218,6 +219,8 @@ def test_groups_are_printed_and_drawn_up_to_a_number(monkeypatch: pytest.MonkeyP
         assert len(axes.of("plot")) == 2 * min(number, 4)
         assert axes.of("plot")[1][0] == ([-1, 2], [0, 0])
         assert axes.of("set_yticks")[0][0] == (range(min(number, 4)), texts(min(number, 4)))
+        assert axes.of("set") == [((), {"xlabel": "mean of n"})]
+        assert len(axes.of("invert_yaxis")) == 1
     axes = Axes()
     groups(2, "quantiles").draw(axes)
     assert [of[:2] for of, _ in axes.of("plot")] == [([0], [0]), ([1], [1])]
@@ -273,6 +276,9 @@ def test_keys_are_printed_and_drawn_up_to_a_number(monkeypatch: pytest.MonkeyPat
         keys(number).draw(axes)
         ((places, counts), options) = axes.of("barh")[0]
         assert ([*places], counts, options["xerr"]) == ([*range(number)], [*range(number, 0, -1)], 2.5)
+        assert axes.of("set_yticks")[0][0] == (range(number), texts(number)[::-1])
+        assert axes.of("set") == [((), {"xlabel": "noisy count (rows)", "ylabel": "town"})]
+        assert len(axes.of("invert_yaxis")) == 1
     assert keys(5).rows()[0] == ("t000", 1, 1.0, 3.5)
     assert keys(5).rows()[3] == ("t003", 4, 1.5, 6.5)
     assert "t003   4      [1, 7]" in str(attrs.evolve(keys(5), released=ReleasedKeys(["t003"], [4]), attribute="town_"))
@@ -331,6 +337,25 @@ def test_tables_of_text() -> None:
     wide = TextTable(["a"], [], 0, "word " * 40).text().splitlines()
     assert [len(line) for line in wide] == [1, 114, 84]
     assert "and 2 more" in TextTable(["a"], [("1",)], 2).html()
+
+
+ERRORS = [(frequencies(2), "variance"), (Noisy(3, 2), "variance"), (keys(2), "within"), (keys(2), "half")]
+ERRORS += [(keys(2), "always"), (keys(2), "sure"), (RowsPerUnit("owner", 5, 40, "0.05", 30.2), "units")]
+ERRORS += [(MarginalTable(["g"], [texts(2)], [1, 2], 3.0, []), "variance")]
+ERRORS += [(QuantileEstimate("n", "0.5", 3, 4, 0.25), name) for name in ("rows", "step")]
+
+
+@pytest.mark.parametrize(("result", "name"), ERRORS)
+@pytest.mark.parametrize("wrong", [-1, math.nan, math.inf])
+def test_an_error_that_none_can_have_is_refused(result: Any, name: str, wrong: float) -> None:
+    """Else a file that was changed would be read as a result whose intervals are no numbers."""
+    with pytest.raises((dpf.InputError, ValueError, OverflowError), match=r"from 0|negative|NaN|infinity"):
+        attrs.evolve(result, **{name: wrong})
+
+
+def test_a_total_is_exact_or_not() -> None:
+    with pytest.raises(TypeError, match="'exact_total' must be"):
+        attrs.evolve(frequencies(2), exact_total="no")
 
 
 def test_rows_of_a_unit() -> None:
