@@ -10,8 +10,10 @@ from hypothesis import given, strategies as st
 import dpframework as dpf
 from dpframework.checks import BUILT_IN, Severity
 from dpframework.checks.allowances import ALLOWANCES, unknown_allowance
-from dpframework.checks.claim_and_assumption_checks import KNOWN_ASSUMPTIONS
+from dpframework.checks.claim_and_assumption_checks import HARMLESS, INFERRED, KNOWN_ASSUMPTIONS
+from dpframework.facts.privacy_unit import ROWS_ASSERTED
 from dpframework.mechanisms import DiscreteLaplace
+from dpframework.plan.plan import DATA_FITS_SCHEMA, ROWS_FROM_QUERY
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 PlanOf = Callable[..., dpf.StudyPlan]
@@ -38,6 +40,16 @@ def test_a_known_name_that_nothing_needs_is_a_warning(plan_of: PlanOf, allow: se
     needed = {name for name in allow if name in ALLOWANCES and ALLOWANCES[name].needed(plan)}
     found = list(unknown_allowance(plan))
     assert [severity for severity, _ in found] == [Severity.WARNING] * len(allow - needed)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [INFERRED, DATA_FITS_SCHEMA, ROWS_ASSERTED, ROWS_FROM_QUERY, "mcmc-converged", "real-arithmetic", *HARMLESS],
+)
+def test_an_assumption_of_our_own_is_known_to_studies_that_do_not_need_it(plan_of: PlanOf, name: str) -> None:
+    ((severity, text),) = unknown_allowance(plan_of(count(), SCHEMA, allow=(name,)))
+    assert severity is Severity.WARNING
+    assert text == f"the study allows '{name}', but nothing in the plan assumes it"
 
 
 @given(st.sampled_from(sorted(ALLOWANCES)), st.integers(0, 5))

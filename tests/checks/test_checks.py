@@ -592,7 +592,7 @@ def test_parts_are_told_by_their_name(plan_of: Callable[..., dpf.StudyPlan]) -> 
 
 def test_only_a_code_of_a_built_in_check_has_a_page() -> None:
     assert all(check_page(check.code) for check in BUILT_IN)
-    assert [check_page(code) for code in ("DP999", "XY001", "../pages/DP001", "")] == [None] * 4
+    assert [check_page(code) for code in ("DP999", "XY001", "../pages/DP001", "./DP001", "")] == [None] * 5
 
 
 def test_a_page_has_sections_by_name_without_marks() -> None:
