@@ -280,8 +280,9 @@ def test_a_sum_alone_leaves_the_sides_unknown() -> None:
     found = Redescription(LEFT, RIGHT, both=Noisy(4, 2), apart=Noisy(6, 2), rows=9)
     assert (found.left_support, found.right_support, found.p_value) == (None, None, None)
     assert attrs.evolve(found, left_only=Noisy(1, 1), right_only=Noisy(5, 1), rows=None).p_value is None
-    with pytest.raises(InputError, match="needs 'apart', or both of 'left_only' and 'right_only'"):
-        Redescription(LEFT, RIGHT, both=Noisy(4, 2), left_only=Noisy(6, 2))
+    for side in ("left_only", "right_only"):
+        with pytest.raises(InputError, match="needs 'apart', or both of 'left_only' and 'right_only'"):
+            Redescription(LEFT, RIGHT, both=Noisy(4, 2), **{side: Noisy(6, 2)})
 
 
 @given(counts, counts, counts, counts)
@@ -701,6 +702,8 @@ def test_bars_are_the_rows_of_either_side_and_of_both() -> None:
     assert [label.get_text() for label in axes.get_yticklabels()[:2]] == [r"a\$b\$", "fev < 3"]
     assert {text.get_text() for text in axes.texts} == {"0.80 *"}
     assert "the first 12 of 14" in axes.get_xlabel()
+    assert axes.get_title(loc="right") == "noisy Jaccard index beside the bars; *: trusted"
+    assert [name for name, spine in axes.spines.items() if spine.get_visible()] == ["left", "bottom"]
     with_no_sides = Redescriptions([redescription(Noisy(4, 2), Noisy(6, 2))]).plot()
     assert [bar.get_width() for bar in with_no_sides.patches] == [4, 4]
     pyplot.close("all")
