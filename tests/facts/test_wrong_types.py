@@ -15,6 +15,7 @@ import dpframework as dpf
 from dpframework.facts.argument_type_checks import require_field_types, typechecked
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.queries import Count, Histogram
+from dpframework.study.plugin_registry import registry
 
 if TYPE_CHECKING:
     from fractions import NoSuchName
@@ -220,3 +221,17 @@ def test_every_boundary_can_read_its_annotations() -> None:
                 *([object()] if method.startswith("add") else []),
                 **({"within": 1} if method in ("epsilon_for", "accuracy") else {}),
             )
+
+
+def miners_with_lists_of_names() -> list[tuple[type[dpf.Miner], str]]:
+    classes = [brought.component for brought in registry().miners.values()]
+    return [(one, of.name) for one in classes for of in attrs.fields(one) if of.type == "tuple[str, ...] | None"]
+
+
+@pytest.mark.parametrize(("kind", "field"), miners_with_lists_of_names())
+def test_one_text_is_no_list_of_names(kind: type[dpf.Miner], field: str) -> None:
+    """Else each of its letters would be taken for an attribute."""
+    miner = next(one.miner for one in kind.examples().values() if type(one.miner) is kind)
+    with pytest.raises(dpf.InputError, match="'abc' is one text; give a list of names"):
+        attrs.evolve(miner, **{field: "abc"})
+    assert getattr(attrs.evolve(miner, **{field: ["a", "b"]}), field) == ("a", "b")

@@ -1210,6 +1210,8 @@ def test_a_process_that_forks_while_it_draws_keeps_no_output(ledger, journal, mo
     connection = sqlite3.connect(shutil.copy(journal, journal.with_name("copy")))  # the run has locked it
     assert connection.execute("SELECT path FROM release").fetchall() == [("m/n",)]
     connection.close()
+    (run,) = ledger.data_set("people").runs.values()
+    assert run.end is None  # the fork does not end the run of the process that it came from
 
 
 def test_a_run_says_whether_it_can_be_resumed_and_whether_it_was(ledger, journal):
