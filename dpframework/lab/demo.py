@@ -17,6 +17,7 @@ from dpframework.facts.errors import PlanRefused
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import read_toml
 from dpframework.lab.clinic import LABS, PLANTED, PlantedRelation, clinic_schema, clinic_table
+from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.run.observers import Observer
 from dpframework.study.plugin_registry import registry
 from dpframework.study.results import Results
@@ -24,7 +25,7 @@ from dpframework.study.study import Study
 from dpframework.study.study_file import add_miner
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.coded_table import Table
-from dpframework.tables.engine_base import InMemory, Threads
+from dpframework.tables.engine_base import Threads
 
 FRESH_SEED = 1879  # the seed of the new patients on whom trees are compared with the truth
 
@@ -183,7 +184,7 @@ def run_demo(
 
 def comparisons(results: Results, fresh: Table) -> tuple[Comparison, ...]:
     """Compare each tree of the demo with the truth, on a table from which the trees were not mined."""
-    columns = InMemory().load(fresh)[0]
+    columns = columns_of(fresh)
     compared = []
     for name, target in _targets().items():
         result, planted = results[name], next(p for p in PLANTED if p.left.literals()[0].attribute == target)

@@ -28,23 +28,6 @@ from dpframework.tables.coded_table import Table
 
 @final
 @attrs.frozen
-class RunTerms:
-    """The settings of a private run that all cells share.
-
-    Attributes
-    ----------
-    relation, delta, allow, unit
-        The neighbouring relation, the delta, the allowed assumptions and the privacy unit, as in a study.
-    """
-
-    relation: Relation
-    delta: Fraction
-    allow: tuple[str, ...]
-    unit: PrivacyUnit
-
-
-@final
-@attrs.frozen
 class MinerRun:
     """The run of a miner as the only step of a study.
 
@@ -54,26 +37,28 @@ class MinerRun:
         The name of the method, and of the step.
     miner
         The name of the miner.
-    terms
-        The settings of the study.
+    relation, delta, allow, unit
+        The neighbouring relation, the delta, the allowed assumptions and the privacy unit, as in a study.
     """
 
     name: str
     miner: str
-    terms: RunTerms
+    relation: Relation
+    delta: Fraction
+    allow: tuple[str, ...]
+    unit: PrivacyUnit
 
     def study(self, schema: Schema, cell: Cell) -> Study:
         """Return the study of a cell. Raises InputError if the miner's parameters are wrong."""
         assert cell.epsilon is not None
-        terms = self.terms
         study = Study(
             schema,
             epsilon=cell.epsilon,
-            relation=terms.relation,
-            delta=terms.delta,
-            allow=terms.allow,
-            unit=terms.unit.id,
-            rows_per_unit=terms.unit.rows,
+            relation=self.relation,
+            delta=self.delta,
+            allow=self.allow,
+            unit=self.unit.id,
+            rows_per_unit=self.unit.rows,
         )
         add_miner(study, self.name, self.miner, {**cell.params, "epsilon": cell.epsilon}, registry())
         return study

@@ -5,6 +5,7 @@ The key is a hash of all that the cell's result depends on. A later run finds th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import final
 
@@ -15,7 +16,7 @@ from dpframework.facts.files import file_digest
 from dpframework.facts.schema import Schema
 from dpframework.lab.experiment.grid import Cell, Experiment, NamedTables, canonical, digest, fill_in
 from dpframework.lab.experiment.input_tables import FileTable, Fold, GeneratedTable, rows_of
-from dpframework.lab.experiment.job import BaselineRun, Job, MeasureRun, MinerRun, RunTerms, measure_of
+from dpframework.lab.experiment.job import BaselineRun, Job, MeasureRun, MinerRun, measure_of
 from dpframework.lab.experiment.user_functions import Code, require_accepts
 from dpframework.study.plugin_registry import GROUP, registry
 from dpframework.study.table_place import require_read_for
@@ -51,11 +52,39 @@ def jobs_of(experiment: Experiment) -> list[Job]:
     for cell in sorted(cells, key=lambda cell: cell.data in generators):
         plans.hash_of(cell)
     digests = {data.name: _digest_of(data) for data in experiment.data}
-    code = _CodeVersions(experiment)
-    return [_job(experiment, cell, plans.hash_of(cell), digests[cell.data], code) for cell in cells]
+    of_methods = _method_versions(experiment)
+    # A built-in measure has only its name, since each key also holds the version of dpframework.
+    of_measures = {
+        use.measure: use.measure.digest if isinstance(use.measure, Code) else use.measure for use in experiment.measures
+    }
+    return [
+        _job(experiment, cell, plans.hash_of(cell), digests[cell.data], of_methods[cell.method], of_measures)
+        for cell in cells
+    ]
 
 
-def _job(experiment: Experiment, cell: Cell, plan: str | None, source_digest: str, code: _CodeVersions) -> Job:
+def _method_versions(experiment: Experiment) -> dict[str, str]:
+    """Return the version of each method's code: a miner has that of its plugin, and a function its file's digest."""
+    points = entry_points(group=GROUP)
+    plugins = {point.name: f"{point.dist.name} {point.dist.version}" for point in points if point.dist is not None}
+    versions = {}
+    for method in experiment.methods:
+        if method.baseline is not None:
+            versions[method.name] = method.baseline.digest
+        elif method.miner is not None:
+            plugin = registry().miners[method.miner].plugin
+            versions[method.name] = f"{method.miner} of {plugins.get(plugin, plugin)}"
+    return versions
+
+
+def _job(
+    experiment: Experiment,
+    cell: Cell,
+    plan: str | None,
+    source_digest: str,
+    method_version: str,
+    measure_versions: Mapping[str | Code, str],
+) -> Job:
     data = experiment.data_set(cell.data)
     source = source_of(experiment, cell, source_digest)
     values = {**data.values, **cell.data_params}
@@ -84,8 +113,8 @@ def _job(experiment: Experiment, cell: Cell, plan: str | None, source_digest: st
             "plan": plan,
             "table": [source.digest, read_as],
             "split": None if split is None else attrs.asdict(split),
-            "measures": [[str(m.measure), m.name, m.params, code.of_measure(m.measure)] for m in measures],
-            "code": code.of_method(cell.method),
+            "measures": [[str(m.measure), m.name, m.params, measure_versions[m.measure]] for m in measures],
+            "code": method_version,
             "dpframework": __version__,
         }
     )
@@ -98,8 +127,8 @@ def method_run(experiment: Experiment, cell: Cell) -> MinerRun | BaselineRun:
     if method.baseline is not None:
         return BaselineRun(method.name, method.baseline)
     assert method.miner is not None
-    terms = RunTerms(experiment.relation, experiment.delta, experiment.allow, experiment.unit)
-    return MinerRun(method.name, method.miner, terms)
+    terms = (experiment.relation, experiment.delta, experiment.allow, experiment.unit)
+    return MinerRun(method.name, method.miner, *terms)
 
 
 def source_of(experiment: Experiment, cell: Cell, source_digest: str) -> FileTable | GeneratedTable:
@@ -193,37 +222,3 @@ class _Plans:
                 raise InputError(f"data '{cell.data}': its generator holds rows out already; leave out 'folds'")
             self._generated[known_by] = table.schema
         return self._generated[known_by]
-
-
-@final
-class _CodeVersions:
-    """The versions of the code of methods and measures.
-
-    A miner has the version of its plugin, and a function has the digest of its file. A built-in measure has only its
-    name, since each key also holds the version of dpframework.
-    """
-
-    def __init__(self, experiment: Experiment) -> None:
-        self._experiment = experiment
-        self._digests: dict[Code, str] = {}
-        self._plugins = {
-            point.name: f"{point.dist.name} {point.dist.version}"
-            for point in entry_points(group=GROUP)
-            if point.dist is not None
-        }
-
-    def of_method(self, name: str) -> str:
-        method = self._experiment.method(name)
-        if method.baseline is not None:
-            return self._digest(method.baseline)
-        assert method.miner is not None
-        plugin = registry().miners[method.miner].plugin
-        return f"{method.miner} of {self._plugins.get(plugin, plugin)}"
-
-    def of_measure(self, measure: str | Code) -> str:
-        return self._digest(measure) if isinstance(measure, Code) else measure
-
-    def _digest(self, code: Code) -> str:
-        if code not in self._digests:
-            self._digests[code] = code.digest
-        return self._digests[code]
