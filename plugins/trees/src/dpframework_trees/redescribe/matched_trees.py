@@ -171,8 +171,7 @@ class MatchedTrees(Miner):
         return Arrangement.of(float(self.epsilon) * rows, self._candidates(schema))
 
     def _candidates(self, schema: Schema) -> int:
-        sides = self.sides(schema)
-        return MatchScores(sides[View.LEFT], sides[View.RIGHT], self.target_jaccard).answer_length
+        return self.scores(schema, root=False).answer_length
 
     def plan(self, schema: Schema) -> Node:
         """Plan matches that are read together, or trees.

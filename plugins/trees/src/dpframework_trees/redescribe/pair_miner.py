@@ -14,7 +14,7 @@ from dpframework.plan import Node, sequential, step
 from dpframework.redescriptions import Redescription
 from dpframework.run import Example, PrivateTable
 from dpframework_trees.complete_tree import CompleteTree
-from dpframework_trees.criteria import PUBLISHED_GINI, Criterion
+from dpframework_trees.criteria import PUBLISHED_GINI
 from dpframework_trees.exact_pair_sampler import ExactPairs
 from dpframework_trees.queries import JointLeaves, TreePairScores
 from dpframework_trees.redescribe.alternation import TreeOnView, leaves_attribute
@@ -91,22 +91,17 @@ class MCMCTreePair(TreeRedescriptions):
             counts = JointLeaves(2**self.max_depth, 2**self.max_depth, among=read)
             table = step("leaves", counts, DiscreteLaplace(each * (1 - self.tree_share)), uses=trees)
             if sampler == "stepwise":
+                tight = self.sensitivity == "tight"
+                criterion = pair_score_named(self.score).criterion if tight else PUBLISHED_GINI
                 classes = start.target, leaves_attribute(FIRST_LEAVES, self.max_depth)
                 parts = [
-                    TreeOnView(target, own, share, schema.row_bound, read).exact_plan(
-                        name, self.leaf_criterion, self.max_depth
-                    )
+                    TreeOnView(target, own, share, schema.row_bound, read).exact_plan(name, criterion, self.max_depth)
                     for name, target, own in zip(trees, classes, sides, strict=True)
                 ]
             else:
                 parts = [self._pair(start.target, sides, sampler, share, schema, read)]
             scopes.append(sequential(*self.selection(tests, start, share), *parts, table, name=start.scope))
         return sequential(*scopes)
-
-    @property
-    def leaf_criterion(self) -> Criterion:
-        """The criterion that scores a leaf of a tree that is drawn on its own, by the sampler "stepwise"."""
-        return PUBLISHED_GINI if self.sensitivity == "published" else pair_score_named(self.score).criterion
 
     def _pair(
         self,

@@ -16,7 +16,6 @@ from dpframework.facts import (
     Boolean,
     Cases,
     Categorical,
-    Description,
     InputError,
     Literal,
     Numeric,
@@ -32,7 +31,7 @@ from dpframework.facts import (
 )
 from dpframework.mechanisms import PermuteAndFlip
 from dpframework.plan import Node, PlannedPart, step
-from dpframework.redescriptions import Redescription, Redescriptions
+from dpframework.redescriptions import Redescription, Redescriptions, distinct
 from dpframework.results import ErrorBound, bound_of_supports
 from dpframework.run import Miner, PrivateTable
 from dpframework_trees.complete_tree import CompleteTree
@@ -276,19 +275,16 @@ class TreeRedescriptions(Miner):
 
     def mine(self, table: PrivateTable) -> Redescriptions:
         """Release trees and tables, one start after another. The rest is post-processing."""
-        found: dict[tuple[Description, Description], Redescription] = {}
+        found: list[Redescription] = []
         looked_at = 0
         taken: list[Literal] = []
         tests = self.tests(table.schema)
         for start in self.starts_on(table.schema):
             with_classes = self.select_start(table.scope(start.scope), tests[start.view], start, taken)
             for redescriptions, number in self.mine_from(with_classes, tests, start):
+                found += redescriptions
                 looked_at += number
-                for one in redescriptions:
-                    sides = one.left, one.right
-                    if sides not in found or found[sides].support.variance > one.support.variance:
-                        found[sides] = one
-        return Redescriptions(found.values(), looked_at)
+        return Redescriptions(distinct(found), looked_at)
 
     def mine_from(
         self, table: PrivateTable, tests: Mapping[View, Candidates], start: Start
