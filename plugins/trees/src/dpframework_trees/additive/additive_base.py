@@ -130,6 +130,22 @@ class AdditiveSum(DrawableResult):
         ]
         return "".join(tables)
 
+    def _term_lines(self, form: str) -> list[str]:
+        """Return each function with one line for each cell, the most important first, and the legend.
+
+        `form` is the format of numbers, such as ".2f".
+        """
+        lines = []
+        for term in self.most_important:
+            lines.append(term.attribute.name)
+            for label, values, *two in zip(
+                term.labels, term.values, term.deviations, term.most_deviations, strict=True
+            ):
+                added = ", ".join(f"{value:+{form}}" for value in values)
+                expected, most = (f"{BAND * deviation:{form}}" for deviation in two)
+                lines.append(f"  {label}: {added} ± {expected} to {most}")
+        return [*lines, LEGEND]
+
     def plot_term(self, name: str, ax: Any | None = None) -> Any:
         """Draw the function of one attribute with its band of noise, and return the matplotlib axes."""
         axes = axes_or_new(ax, layout="constrained")

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, attribute_from_dict
 from dpframework.tables import Block, NewRows
-from dpframework_trees.additive.additive_base import LEGEND, AdditiveSum
+from dpframework_trees.additive.additive_base import AdditiveSum
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import Reals, probabilities
 from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 from dpframework_trees.additive.shrinkage import shrink
 from dpframework_trees.additive.stretch import centre, stretch_of
-from dpframework_trees.additive.term_drawing import BAND
 from dpframework_trees.additive.terms import Term, centred_terms, parts_by_function, round_for_result
 from dpframework_trees.additive.tree_part import NAME, TreePart
 from dpframework_trees.tree import DecisionTree
@@ -133,15 +132,9 @@ class AdditiveModel(AdditiveSum):
 
     def __str__(self) -> str:
         """Write each function with one line for each cell, the most important attributes first."""
-        lines = [f"score of {self.target.name} ({', '.join(self.outputs)}): {_numbers(self.intercept)}"]
-        for term in self.most_important:
-            lines.append(f"{term.attribute.name}")
-            for label, values, *two in zip(
-                term.labels, term.values, term.deviations, term.most_deviations, strict=True
-            ):
-                expected, most = (f"{BAND * deviation:.2f}" for deviation in two)
-                lines.append(f"  {label}: {_numbers(values)} ± {expected} to {most}")
-        return "\n".join([*lines, LEGEND])
+        intercept = ", ".join(f"{value:+.2f}" for value in self.intercept)
+        head = f"score of {self.target.name} ({', '.join(self.outputs)}): {intercept}"
+        return "\n".join([head, *self._term_lines(".2f")])
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads."""
@@ -155,7 +148,3 @@ class AdditiveModel(AdditiveSum):
         terms = tuple(Term.from_dict(of_one, k) for k, of_one in enumerate(form["terms"]))
         tree = TreePart.from_dict(form["tree"]) if "tree" in form else None
         return cls(attribute_from_dict(form["target"], 0), np.array(form["intercept"], dtype=np.float64), terms, tree)
-
-
-def _numbers(values: Reals) -> str:
-    return ", ".join(f"{value:+.2f}" for value in values)

@@ -10,10 +10,9 @@ import numpy as np
 
 from dpframework.facts import InputError, Numeric, attribute_from_dict
 from dpframework.tables import NewRows
-from dpframework_trees.additive.additive_base import LEGEND, AdditiveSum
+from dpframework_trees.additive.additive_base import AdditiveSum
 from dpframework_trees.additive.design import Reals
 from dpframework_trees.additive.residuals import COVERED, NoisyResiduals
-from dpframework_trees.additive.term_drawing import BAND
 from dpframework_trees.additive.terms import Term, parts_by_function, round_for_result
 
 
@@ -120,14 +119,7 @@ class AdditiveRegression(AdditiveSum):
             f"{self.target.name}: {self.mean:.4g} on average",
             f"at least {COVERED:.0%} of rows are from {below:.3g} below to {above:.3g} above their prediction",
         ]
-        for term in self.most_important:
-            lines.append(term.attribute.name)
-            for label, (value,), *two in zip(
-                term.labels, term.values, term.deviations, term.most_deviations, strict=True
-            ):
-                expected, most = (f"{BAND * deviation:.3g}" for deviation in two)
-                lines.append(f"  {label}: {value:+.3g} ± {expected} to {most}")
-        return "\n".join([*lines, LEGEND])
+        return "\n".join([*lines, *self._term_lines(".3g")])
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads."""
