@@ -41,8 +41,5 @@ class DPClassifier(PrivateClassifier):
 
     attributes: Any = attrs.field(default=None, kw_only=True)
 
-    def _list_assumptions(self) -> tuple[str, ...]:
-        return ()
-
     def _keep(self, result: Any) -> None:
         self.kind_, self.model_ = result.kind, result.model

@@ -105,9 +105,6 @@ class DPID3Classifier(TreeClassifier):
     pruning: bool = attrs.field(default=True, kw_only=True)
     attributes: Any = attrs.field(default=None, kw_only=True)
 
-    def _list_assumptions(self) -> tuple[str, ...]:
-        return ()
-
 
 @final
 @sklearn_estimator

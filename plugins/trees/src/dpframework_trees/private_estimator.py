@@ -233,9 +233,9 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         own = [a.name for a in attrs.fields(type(self)) if not a.inherited]
         return self.miner(target=target, epsilon=self.epsilon, **{name: getattr(self, name) for name in own})  # type: ignore[call-arg]
 
-    @abc.abstractmethod
     def _list_assumptions(self) -> tuple[str, ...]:
-        """Return the assumptions of the chosen parameters. Choosing them accepts these assumptions."""
+        """Return the assumptions of the chosen parameters, by default none. Choosing them accepts these assumptions."""
+        return ()
 
     def _seed(self) -> int | None:
         if self.random_state is None:

@@ -49,9 +49,6 @@ class DPAdditiveClassifier(PrivateClassifier):
     attributes: Any = attrs.field(default=None, kw_only=True)
     interactions: str = attrs.field(default="no", kw_only=True)
 
-    def _list_assumptions(self) -> tuple[str, ...]:
-        return ()
-
 
 @final
 @sklearn_estimator
@@ -100,6 +97,3 @@ class DPAdditiveRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[mis
 
     def _column(self, target: Attribute, outcomes: Outcomes) -> Any:
         return outcomes.cells
-
-    def _list_assumptions(self) -> tuple[str, ...]:
-        return ()
