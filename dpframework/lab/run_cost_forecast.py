@@ -103,12 +103,7 @@ class Forecast:
 
 @typechecked
 def forecast(
-    study: Study,
-    rows: int | None = None,
-    *,
-    patience: int = 120,
-    within: int = 3_600,
-    sizes: Sequence[int] = SIZES,
+    study: Study, rows: int | None = None, *, patience: int = 120, within: int = 3_600, sizes: Sequence[int] = SIZES
 ) -> Forecast:
     """Forecast the cost of a run of a study, by runs on made-up rows in another process. No data is opened.
 

@@ -22,14 +22,7 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute
 from dpframework.tables import Block
 from dpframework_distance.entropy_terms import Terms, sums_over
-from dpframework_distance.subsets import (
-    Counts,
-    HistogramCounter,
-    Integers,
-    Subsets,
-    number_of_cells,
-    subsets,
-)
+from dpframework_distance.subsets import Counts, HistogramCounter, Integers, Subsets, number_of_cells, subsets
 
 PART = 1 << 20  # about how many cells of joint histograms are counted at once: 4 MiB per block of rows
 LISTED = 1 << 16  # how many subsets are listed at once

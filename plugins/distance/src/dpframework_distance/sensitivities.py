@@ -63,15 +63,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import InputError, Schema
-from dpframework.formulas import (
-    LAST_INCREMENT,
-    Parts,
-    n,
-    rows_of_part,
-    score_claims,
-    sum_over_classes,
-    x_log2_x,
-)
+from dpframework.formulas import LAST_INCREMENT, Parts, n, rows_of_part, score_claims, sum_over_classes, x_log2_x
 from dpframework.queries import Norm, Query, Sensitivity, entropy_change
 from dpframework_distance.entropy_terms import UNITS, Terms
 

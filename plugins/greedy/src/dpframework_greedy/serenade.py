@@ -295,13 +295,7 @@ def _extend_pairs(
     miner: type[Serenade], by_rows: Mapping[str, Any], published: Mapping[str, Any]
 ) -> dict[str, Example]:
     """Return examples of pairs with extensions, scored in rows and as published, on tables where they lose most."""
-    from dpframework_greedy.witnesses import (
-        EXTENDED_SUPPORTS,
-        PLANTED,
-        PLANTED_SUPPORTS,
-        extended,
-        two_extensions,
-    )
+    from dpframework_greedy.witnesses import EXTENDED_SUPPORTS, PLANTED, PLANTED_SUPPORTS, extended, two_extensions
 
     of_rows, of_pairs = (
         miner(2, **by_rows, **EXTENDED_SUPPORTS),

@@ -126,12 +126,7 @@ def published_extension() -> tuple[Witness, Witness]:
 def extended() -> tuple[Witness, Witness]:
     """Return one witness for each relation, for (wolf, rain) chosen by its weighted index, and an extension of it."""
     chosen = {"pairs": CHOSEN[:1]}
-    added = [
-        (_row("wolf", "rain"), 1045),
-        (_row("wolf", "snow"), 5),
-        (_row("moose", "wind"), 1055),
-        (_row(), NOTHING),
-    ]
+    added = [(_row("wolf", "rain"), 1045), (_row("wolf", "snow"), 5), (_row("moose", "wind"), 1055), (_row(), NOTHING)]
     by_or = chosen | _extend_once(_WOLF_OR_NOT_MOOSE, _between_thresholds(1500))
     wolves = (_row("wolf", "moose", "wind"), 15)
     before, after = _row("wolf", "moose", "wind"), _row("wolf", "moose", "rain", "snow")

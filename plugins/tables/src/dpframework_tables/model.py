@@ -257,11 +257,7 @@ class Model:
 
 
 def fit(
-    tree: JunctionTree,
-    measured: Iterable[Measurement],
-    rows: float,
-    before: Model | None = None,
-    turns: int = TURNS,
+    tree: JunctionTree, measured: Iterable[Measurement], rows: float, before: Model | None = None, turns: int = TURNS
 ) -> Model:
     """Return the model that is fitted to some measurements.
 

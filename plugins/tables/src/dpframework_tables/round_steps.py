@@ -75,10 +75,7 @@ class InBlock:
     def choose(self, **inputs: Any) -> Sequence[str]:
         """Select a marginal, and return the names of its attributes."""
         found: Sequence[str] = self.block.release(
-            CHOOSE,
-            epsilon=self.budget.epsilon_of_selection(self.choosing),
-            groups=self.merging.flat,
-            **inputs,
+            CHOOSE, epsilon=self.budget.epsilon_of_selection(self.choosing), groups=self.merging.flat, **inputs
         )
         return found
 

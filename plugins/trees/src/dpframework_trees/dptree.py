@@ -24,15 +24,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import (
-    Attribute,
-    Schema,
-    between_0_and_1,
-    list_of_names,
-    one_of,
-    share_of_budget,
-    whole_number,
-)
+from dpframework.facts import Attribute, Schema, between_0_and_1, list_of_names, one_of, share_of_budget, whole_number
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
 from dpframework.plan import FromRelease, Node, PlannedPart, parallel, sequential, step
 from dpframework.results import ErrorBound

@@ -23,15 +23,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import (
-    Attribute,
-    InputError,
-    Numeric,
-    Schema,
-    list_of_names,
-    one_of,
-    whole_number,
-)
+from dpframework.facts import Attribute, InputError, Numeric, Schema, list_of_names, one_of, whole_number
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Mechanism, PermuteAndFlip
 from dpframework.plan import FromRelease, Node, PlannedPart, either, parallel, repeat, sequential, step
 from dpframework.queries import Count, Histogram
@@ -241,16 +233,7 @@ class _ID3OnSchema:
             thresholds=len(numerics) if points else 0,
             counts=miner.stopping == "noisy-count",
         )
-        return cls(
-            miner,
-            criterion,
-            target,
-            numerics,
-            candidates,
-            depth,
-            KnownRows.of(schema),
-            budget,
-        )
+        return cls(miner, criterion, target, numerics, candidates, depth, KnownRows.of(schema), budget)
 
     @property
     def stops(self) -> bool:

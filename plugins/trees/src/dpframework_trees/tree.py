@@ -9,16 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import (
-    And,
-    Attribute,
-    Description,
-    Equals,
-    InputError,
-    Schema,
-    attribute_from_dict,
-    otherwise,
-)
+from dpframework.facts import And, Attribute, Description, Equals, InputError, Schema, attribute_from_dict, otherwise
 from dpframework.results import DrawableResult, StoredResult
 from dpframework.tables import Block, NewRows, Table, cells_of
 from dpframework_trees.splits import Multiway, Split, cut_of
@@ -27,6 +18,7 @@ from dpframework_trees.tree_nodes import (
     Leaf,
     TreeNode,
     best_class,
+    leaves_of,
     node_from_dict,
     node_to_dict,
     nodes_of,
@@ -147,7 +139,7 @@ class DecisionTree(DrawableResult):
 
         A row whose path ends at an unknown cell is in no leaf, and gets -1.
         """
-        numbers = {id(leaf): k for k, leaf in enumerate(n for n in nodes_of(self.root) if isinstance(n, Leaf))}
+        numbers = {id(leaf): k for k, leaf in enumerate(leaves_of(self.root))}
         found = np.empty(_length(rows), dtype=np.int64)
         self._route_rows(self.root, rows, out_of_domain, found, lambda node: numbers.get(id(node), -1))
         return found
@@ -176,7 +168,7 @@ class DecisionTree(DrawableResult):
 
     def leaf_codes(self, block: Block) -> NDArray[np.int64]:
         """Return each row's leaf in the tree that predicts, by its position in tree order, shape (rows,)."""
-        numbers = {id(leaf): k for k, leaf in enumerate(n for n in nodes_of(self.predicting) if isinstance(n, Leaf))}
+        numbers = {id(leaf): k for k, leaf in enumerate(leaves_of(self.predicting))}
         found = np.empty(block.length, dtype=np.int64)
         _route(self.predicting, block, {}, found, lambda node: numbers[id(node)])
         return found[block.index]
@@ -184,7 +176,7 @@ class DecisionTree(DrawableResult):
     @property
     def leaf_probabilities(self) -> NDArray[np.float64]:
         """The class probabilities of each leaf of the tree that predicts, in tree order, shape (leaves, classes)."""
-        return np.array([node.probabilities for node in nodes_of(self.predicting) if isinstance(node, Leaf)])
+        return np.array([leaf.probabilities for leaf in leaves_of(self.predicting)])
 
     def rules(self) -> list[TreeRule]:
         """Return one rule for each leaf, in tree order."""
@@ -198,12 +190,12 @@ class DecisionTree(DrawableResult):
 
     def leaf_counts(self) -> NDArray[np.float64]:
         """Return the estimated numbers of rows by leaf (as in `rules`) and by class, shape (leaves, classes)."""
-        return np.array([node.counts for node in nodes_of(self.root) if isinstance(node, Leaf)])
+        return np.array([leaf.counts for leaf in leaves_of(self.root)])
 
     @property
     def leaves(self) -> int:
         """The number of leaves of the tree that is shown."""
-        return sum(isinstance(node, Leaf) for node in nodes_of(self.root))
+        return len(leaves_of(self.root))
 
     @property
     def depth(self) -> int:

@@ -63,6 +63,11 @@ def nodes_of(node: TreeNode) -> Iterator[TreeNode]:
             yield from nodes_of(child)
 
 
+def leaves_of(node: TreeNode) -> list[Leaf]:
+    """Return the leaves below a node, in tree order, or the node itself if it is a leaf."""
+    return [one for one in nodes_of(node) if isinstance(one, Leaf)]
+
+
 def best_class(node: TreeNode) -> int:
     """Return the code of a node's most probable class."""
     return int(np.argmax(node.probabilities))

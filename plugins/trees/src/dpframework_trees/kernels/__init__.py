@@ -20,14 +20,7 @@ from dpframework_trees.kernels.leaf_unions import Unions, grow_unions
 from dpframework_trees.kernels.logistic import add_curvature, add_residuals
 from dpframework_trees.kernels.pair_weights import PairMemory, PairScale
 from dpframework_trees.kernels.row_sets import common, count_common, route
-from dpframework_trees.kernels.walks import (
-    PairTarget,
-    Routed,
-    Steps,
-    TreeTarget,
-    WalkedPair,
-    WalkedTree,
-)
+from dpframework_trees.kernels.walks import PairTarget, Routed, Steps, TreeTarget, WalkedPair, WalkedTree
 from dpframework_trees.kernels.weight_kernels import Weighing, add_pairs, count_tests
 
 __all__ = [

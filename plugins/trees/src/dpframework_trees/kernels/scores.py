@@ -14,13 +14,7 @@ def child_score(counts: Integers) -> float:
 
 
 def split_scores(
-    counts: Integers,
-    slots: Integers,
-    widths: Integers,
-    kinds: Kinds,
-    codes: Integers,
-    sides: Integers,
-    scores: Floats,
+    counts: Integers, slots: Integers, widths: Integers, kinds: Kinds, codes: Integers, sides: Integers, scores: Floats
 ) -> None:
     """Write the score of every candidate to `scores`.
 

@@ -35,11 +35,7 @@ TOGETHER = 3  # the number of matches in a table
 
 
 def plan_matches(
-    scores: MatchScores,
-    arranged: Arrangement,
-    epsilon: Fraction,
-    uses: Sequence[str],
-    threshold: Fraction | int | None,
+    scores: MatchScores, arranged: Arrangement, epsilon: Fraction, uses: Sequence[str], threshold: Fraction | int | None
 ) -> Node:
     """Plan the selection of all matches, and the tables of each group.
 
