@@ -12,7 +12,7 @@ from .match_choice_budget import (
     choices_carried as choices_carried,
     rows_meant as rows_meant,
 )
-from .match_combination_search import OverlappingTables as OverlappingTables
+from .match_combination_search import Joined as Joined, OverlappingTables as OverlappingTables
 from .match_scores import Match as Match, MatchScores as MatchScores, binary_tests as binary_tests
 from .redescription import Redescription as Redescription, p_values as p_values
 from .redescriptions import Redescriptions as Redescriptions

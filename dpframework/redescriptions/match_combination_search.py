@@ -74,6 +74,15 @@ class Joined:
     members: tuple[tuple[int, bool], ...]
     nested: bool = False
 
+    @classmethod
+    def each(cls, members: tuple[tuple[int, bool], ...], *, nested: bool) -> Iterator[Joined]:
+        """Yield each way to join one to three members by one word, and, if nested, three members by both words."""
+        kinds: tuple[type[And | Or], ...] = (And,) if len(members) == 1 else (And, Or)
+        for kind in kinds:
+            yield cls(kind, members)
+            for k in range(3) if nested and len(members) == 3 else ():
+                yield cls(kind, (members[k], *members[:k], *members[k + 1 :]), nested=True)
+
     def holds(self, numbers: NDArray[np.int64], places: Sequence[int]) -> Masks:
         """Tell for which numbers the combination holds. Bit k of a number says whether the match places[k] holds."""
         held = [(numbers >> places.index(match) & 1 == 1) == positive for match, positive in self.members]
@@ -182,20 +191,11 @@ def candidates_of(matches: int, complements: tuple[bool, ...]) -> tuple[Candidat
                     members = tuple((match, not signs >> k & 1) for k, match in enumerate(some))
                     if not all(positive or complements[match] for match, positive in members):
                         continue
-                    for joined in _join(members, nested=matches >= NESTED_FROM):
+                    for joined in Joined.each(members, nested=matches >= NESTED_FROM):
                         if joined not in seen:
                             seen.add(joined)
                             found.append(Candidate(joined, joined, t))
     return tuple(found)
-
-
-def _join(members: tuple[tuple[int, bool], ...], *, nested: bool) -> Iterator[Joined]:
-    """Yield each way to join one to three members by one word, and, if nested, three members by both words."""
-    kinds: tuple[type[And | Or], ...] = (And,) if len(members) == 1 else (And, Or)
-    for kind in kinds:
-        yield Joined(kind, members)
-        for k in range(3) if nested and len(members) == 3 else ():
-            yield Joined(kind, (members[k], *members[:k], *members[k + 1 :]), nested=True)
 
 
 @final

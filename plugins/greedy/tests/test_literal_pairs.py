@@ -79,11 +79,12 @@ def test_each_combination_holds_in_its_cells_and_nowhere_else() -> None:
     combinations = _combinations(GROUP, SCHEMA)
     # of the two complete pairs all 16 functions but ties, always and never; the third one only as it is; and of all
     # three, one of them with two that the other word joins
-    assert len({one.mask.tobytes() for one in combinations}) == len(combinations) == 4 + 8 + 1 + 2 * 4 + 2 * 4 + 6 * 4
+    masks = [one.holds(np.arange(8), range(3)) for one in combinations]
+    assert len({mask.tobytes() for mask in masks}) == len(combinations) == 4 + 8 + 1 + 2 * 4 + 2 * 4 + 6 * 4
     for name, sides in SIDES.items():
         cell = sum(side.holds(columns).astype(int) << k for k, side in enumerate(sides))
-        for one in combinations:
-            assert (one.of(sides).holds(columns) == one.mask[cell]).all(), (name, one)
+        for one, mask in zip(combinations, masks, strict=True):
+            assert (one.describe(sides).holds(columns) == mask[cell]).all(), (name, one)
 
 
 def test_counts_read_off_an_exact_table_are_those_of_the_rows() -> None:
@@ -97,8 +98,8 @@ def test_counts_read_off_an_exact_table_are_those_of_the_rows() -> None:
 
 def test_noise_of_a_count_is_that_of_its_cells() -> None:
     cells = CellTable(counts_of(rows_of()), 2.0, None)
-    single = _combinations(GROUP, SCHEMA)[0]
-    one = cells.redescription(GROUP[0].sides, single.mask, single.mask, 0.5)
+    single = _combinations(GROUP, SCHEMA)[0].holds(np.arange(8), range(3))
+    one = cells.redescription(GROUP[0].sides, single, single, 0.5)
     assert (one.both.variance, one.left_only.variance, one.rows.variance) == (32, 32, 128)
     assert one.rows.value == 300
 

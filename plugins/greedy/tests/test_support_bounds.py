@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import numpy as np
 import pytest
 from dpframework_greedy.literal_pairs import TOGETHER, _combinations, most_cells
 
@@ -31,7 +32,8 @@ def supports(miner, schema=SCHEMA, epsilon="1", **parameters):
 def test_a_combination_adds_up_as_many_cells_as_the_bound_says(pairs):
     names = zip(("wolf", "moose", "bear"), ("rain", "wind", "snow"), strict=True)
     group = [Match(Equals(left, "true"), Equals(right, "true"), False) for left, right in names][:pairs]
-    cells = [one.mask.sum() ** 2 for one in _combinations(group, SCHEMA)]
+    masks = [one.holds(np.arange(2**pairs), range(pairs)) for one in _combinations(group, SCHEMA)]
+    cells = [mask.sum() ** 2 for mask in masks]
     assert max(cells) == most_cells(pairs)
 
 

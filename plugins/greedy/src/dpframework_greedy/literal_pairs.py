@@ -18,13 +18,13 @@ from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframework.facts import OTHER_WORD, And, Below, Description, Equals, Not, Or, Schema, shorten
+from dpframework.facts import Below, Description, Equals, Not, Schema, shorten
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Node, repeat, sequential, step
 from dpframework.redescriptions import (
     CellTable,
+    Joined,
     Match,
     MatchScores,
     Redescription,
@@ -36,7 +36,6 @@ from dpframework.run import PrivateTable
 from dpframework_greedy.language import CodeRange, top_code
 
 TOGETHER = 3  # pairs per table; with two pairs a fifth fewer redescriptions are found, with four a tenth fewer
-Masks = NDArray[np.bool_]
 
 
 def plan_pairs(
@@ -118,14 +117,15 @@ def read(
     either side, a combination gives way to a shorter one if noise hides the difference between them.
     """
     combinations = _combinations(group, schema)
-    masks = np.array([one.mask for one in combinations])
-    literals = [sum(map(abs, one.signs)) for one in combinations]
+    # Bit k of a cell's number says whether pair k holds.
+    masks = np.array([one.holds(np.arange(2 ** len(group)), range(len(group))) for one in combinations])
+    literals = [len(one.members) for one in combinations]
     pairs = list(dict.fromkeys(zip(*(cells.shortest(masks, literals, axis) for axis in (0, 1)), strict=True)))
     found = []
     left, right = (masks[[pair[axis] for pair in pairs]] for axis in (0, 1))
     for k in cells.reported(left, right, wanted):
         sides = (
-            shorten(combinations[which].of([m.sides[side] for m in group]), schema)
+            shorten(combinations[which].describe([m.sides[side] for m in group]), schema)
             for side, which in enumerate(pairs[k])
         )
         one, other = sides
@@ -134,63 +134,17 @@ def read(
     return found, len(combinations)
 
 
-@attrs.frozen(eq=False)
-class _Combination:
-    """Some of the pairs, joined by `and` and `or`.
-
-    Attributes
-    ----------
-    kind
-        The word that joins them.
-    signs
-        The signs of each pair: 1 for itself, -1 for its complement, 0 if it is not in the combination.
-    apart
-        The pair that stands apart, if the others are joined by the other word first. None if one word joins all.
-    """
-
-    kind: type[And | Or]
-    signs: tuple[int, ...]
-    apart: int | None = None
-
-    @property
-    def mask(self) -> Masks:
-        """The cells in which the combination holds. Bit k of a cell's number says whether pair k holds."""
-        signs = np.array(self.signs)
-        bits = (np.arange(2 ** len(signs))[:, None] >> np.arange(len(signs))) & 1
-        held = bits == (signs == 1)
-        if self.apart is not None:
-            within = np.delete(held, self.apart, axis=1)
-            joined = within.any(axis=1) if self.kind is And else within.all(axis=1)
-            return np.asarray(held[:, self.apart] & joined if self.kind is And else held[:, self.apart] | joined)
-        held = held[:, signs != 0]
-        return np.asarray(held.all(axis=1) if self.kind is And else held.any(axis=1))
-
-    def of(self, sides: Sequence[Description]) -> Description:
-        """Return the combination as a description of one side."""
-        parts = [side if sign == 1 else _negate(side) for side, sign in zip(sides, self.signs, strict=True) if sign]
-        if self.apart is not None:
-            return self.kind([parts.pop(self.apart), OTHER_WORD[self.kind](parts)])
-        return self.kind(parts)
-
-
-def _combinations(group: Sequence[Match], schema: Schema) -> list[_Combination]:
-    """Return the combinations, the shortest first, without those that hold in the same cells as an earlier one."""
+def _combinations(group: Sequence[Match], schema: Schema) -> list[Joined]:
+    """Return the combinations, the shortest first."""
     signs = [
         (0, 1, -1) if all(schema[test.attribute].missing_code is None for test in (match.left, match.right)) else (0, 1)
         for match in group
     ]
-    ordered = sorted(itertools.product(*signs), key=lambda some: sum(map(abs, some)))
-    found: dict[bytes, _Combination] = {}
-    for some in ordered:
-        for kind in (And, Or):
-            apart = range(len(some)) if len(some) == TOGETHER and all(some) else ()
-            for one in (_Combination(kind, some), *(_Combination(kind, some, k) for k in apart)) if any(some) else ():
-                found.setdefault(one.mask.tobytes(), one)
-    return list(found.values())
-
-
-def _negate(side: Description) -> Description:
-    return side.part if isinstance(side, Not) else Not(side)
+    found: list[Joined] = []
+    for some in sorted(itertools.product(*signs), key=lambda some: sum(map(abs, some))):
+        members = tuple((k, sign == 1) for k, sign in enumerate(some) if sign)
+        found += Joined.each(members, nested=True) if members else ()
+    return found
 
 
 def as_literal(side: Description, schema: Schema) -> CodeRange:
