@@ -9,10 +9,10 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts import output_formats_times_and_csv
 from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import write_whole
+from dpframework.facts.output_formats_times_and_csv import csv_text
 from dpframework.facts.output_overwrite_rule import IN_OWN_FOLDER
 from dpframework.facts.phrases import count_text
 from dpframework.facts.privacy_losses import decimal_text
@@ -78,7 +78,11 @@ def write_summaries(
         found = groups[summary.kind, summary.name]
         tables[summary.name] = markdown_table(summary, found)
         files.append(f"table-{summary.name}.csv")
-        write_whole(folder / files[-1], csv_text(summary, found), IN_OWN_FOLDER)
+        # The CSV file has one line for each group, with all statistics.
+        names = [*summary.by, "value", *(field.name for field in attrs.fields(Spread))]
+        forms = [group.to_dict() for group in found]
+        text = csv_text(names, ([form.get(name, "") for name in names] for form in forms))
+        write_whole(folder / files[-1], text, IN_OWN_FOLDER)
     for summary in experiment.plots:
         files.append(f"plot-{summary.name}.png")
         write_whole(folder / files[-1], png(summary, groups[summary.kind, summary.name]), IN_OWN_FOLDER)
@@ -105,14 +109,6 @@ def _page(experiment: Experiment, tables: Mapping[str, str], finished: int, fail
     if failed:
         parts += ["## Cells that failed", "\n".join(f"- {printable(line)}" for line in failures(failed))]
     return "\n\n".join(parts) + "\n"
-
-
-def csv_text(summary: Summary, groups: Sequence[GroupSpread]) -> str:
-    """Return a table's groups as CSV, with one line for each group and all statistics."""
-    names = [*summary.by, "value", *(field.name for field in attrs.fields(Spread))]
-    forms = (group.to_dict() for group in groups)
-    text: str = output_formats_times_and_csv.csv_text(names, ([form.get(name, "") for name in names] for form in forms))
-    return text
 
 
 def markdown_table(summary: Summary, groups: Sequence[GroupSpread]) -> str:
