@@ -184,8 +184,8 @@ def rows_of_public_file(path: Path) -> list[list[str]]:
     InputError
         If the file cannot be read.
     """
-    reader = {".parquet": _parquet, ".xlsx": _excel}.get(path.suffix.lower())
-    if reader is None:
+    suffix = path.suffix.lower()
+    if suffix not in (PARQUET, ".xlsx"):
         rows = csv.reader(io.StringIO(read_text(path, "a public table in CSV")), strict=True)
         try:
             return [row for row in rows if row]
@@ -196,17 +196,11 @@ def rows_of_public_file(path: Path) -> list[list[str]]:
             raise InputError(f"is larger than {MOST_BYTES >> 20} MiB; save only the columns of keys and values")
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}") from None
-    return reader(path)
+    if suffix == PARQUET:
+        import polars as pl
 
-
-def _parquet(path: Path) -> list[list[str]]:
-    import polars as pl
-
-    frame = read_by_library(lambda: pl.read_parquet(path), "cannot be read as Parquet; save it anew, or as CSV")
-    return [frame.columns, *([_text(cell) for cell in row] for row in frame.iter_rows())]
-
-
-def _excel(path: Path) -> list[list[str]]:
+        frame = read_by_library(lambda: pl.read_parquet(path), "cannot be read as Parquet; save it anew, or as CSV")
+        return [frame.columns, *([_text(cell) for cell in row] for row in frame.iter_rows())]
     try:
         import fastexcel
     except ImportError:
@@ -215,8 +209,8 @@ def _excel(path: Path) -> list[list[str]]:
         ) from None
     broken = "cannot be read as an Excel workbook (.xlsx); save it anew, without a password, or as CSV"
     sheet = read_by_library(lambda: fastexcel.read_excel(path).load_sheet(0, header_row=None, dtypes="string"), broken)
-    rows = sheet.to_polars().iter_rows()
-    return [[_text(cell) for cell in row] for row in rows if any(cell is not None for cell in row)]
+    cells = sheet.to_polars().iter_rows()
+    return [[_text(cell) for cell in row] for row in cells if any(cell is not None for cell in row)]
 
 
 def _text(cell: Any) -> str:
