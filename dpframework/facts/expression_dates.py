@@ -25,9 +25,9 @@ def date_part(name: str, part: Operand) -> Operand:
         If the cells are not dates, their unit does not determine this part of a date, or they are too far from 1970.
     """
     domain = part.domain
-    unit = domain.date if isinstance(domain, Numbers) else None
-    if unit is None or not isinstance(domain, Numbers):
+    if not isinstance(domain, Numbers) or domain.date is None:
         raise InputError(f"{name}() takes a column of dates; say how they are written in [read.columns]")
+    unit = domain.date
     if unit is DateUnit.YEARS and name == "year":
         return monotone(part, np.floor)
     if unit is DateUnit.HOURS and name == "hour":

@@ -55,9 +55,17 @@ def constant(value: float | str | bool) -> Operand:
 
 def number_in(part: Operand) -> float | None:
     """Return the number that all cells of a part have, or None if cells may differ or be missing."""
-    domain = part.domain
-    alike = isinstance(domain, Numbers) and domain.low == domain.high and not domain.missing
-    return domain.low if alike and isinstance(domain, Numbers) else None
+    match part.domain:
+        case Numbers(low, high, missing=False) if low == high:
+            return low
+    return None
+
+
+def _as_numbers(part: Operand) -> tuple[Operand, Numbers]:
+    """Return an operand as numbers (see `as_number`), and its domain."""
+    number = as_number(part)
+    assert isinstance(number.domain, Numbers)
+    return number, number.domain
 
 
 def _binary(
@@ -76,10 +84,7 @@ def arithmetic(sign: str, left: Operand, right: Operand) -> Operand:
     InputError
         If one side is a label, or a divisor or exponent is not accepted.
     """
-    left, right = as_number(left), as_number(right)
-    a, b = left.domain, right.domain
-    assert isinstance(a, Numbers)
-    assert isinstance(b, Numbers)
+    (left, a), (right, b) = _as_numbers(left), _as_numbers(right)
     whole = a.whole and b.whole
     match sign:
         case "+":
@@ -94,7 +99,7 @@ def arithmetic(sign: str, left: Operand, right: Operand) -> Operand:
             corners = [math.nan] if around else [x / y for x, y in itertools.product((a.low, a.high), (b.low, b.high))]
             return _binary(left, right, _quotient, corners, whole=False)
         case "**":
-            return _power(left, number_in(right))
+            return _power(left, a, number_in(right))
     step = number_in(right)
     if step is None or step <= 0:
         raise InputError(f"'{sign}' takes a constant above 0 on its right side")
@@ -108,11 +113,10 @@ def _quotient(above: Cells, below: Cells) -> Cells:
     return np.where(below == 0, math.nan, above / np.where(below == 0, 1.0, below))
 
 
-def _power(base: Operand, exponent: float | None) -> Operand:
+def _power(base: Operand, domain: Numbers, exponent: float | None) -> Operand:
     if exponent is None or not exponent.is_integer() or not 1 <= exponent <= MOST_POWER:
         raise InputError(f"'**' takes a whole number from 1 to {MOST_POWER} on its right side")
-    domain, times = base.domain, int(exponent)
-    assert isinstance(domain, Numbers)
+    times = int(exponent)
 
     def compute(cells: Cells) -> Cells:
         size = np.abs(cells)
@@ -135,9 +139,7 @@ def negative(part: Operand) -> Operand:
 
 def monotone(part: Operand, function: Callable[[Cells], Cells]) -> Operand:
     """Apply a function that gives whole numbers and never falls as its argument grows, such as rounding down."""
-    part = as_number(part)
-    domain = part.domain
-    assert isinstance(domain, Numbers)
+    part, domain = _as_numbers(part)
     ends = [float(function(np.array(end))) for end in (domain.low, domain.high)]
     found = Numbers.between(ends, whole=True, missing=domain.missing)
     return Operand(found, lambda rows: function(part.cells(rows)))
@@ -145,9 +147,7 @@ def monotone(part: Operand, function: Callable[[Cells], Cells]) -> Operand:
 
 def absolute(part: Operand) -> Operand:
     """Return the absolute value of a number."""
-    part = as_number(part)
-    domain = part.domain
-    assert isinstance(domain, Numbers)
+    part, domain = _as_numbers(part)
     ends = [abs(domain.low), abs(_nearest_to_0(domain)), abs(domain.high)]
     found = Numbers.between(ends, whole=domain.whole, missing=domain.missing)
     return Operand(found, lambda rows: np.abs(part.cells(rows)))
@@ -155,9 +155,7 @@ def absolute(part: Operand) -> Operand:
 
 def root(part: Operand) -> Operand:
     """Return the square root, missing below 0."""
-    part = as_number(part)
-    domain = part.domain
-    assert isinstance(domain, Numbers)
+    part, domain = _as_numbers(part)
     if domain.high < 0:
         raise InputError("takes the root of a number that is always below 0")
     ends = [math.sqrt(max(domain.low, 0.0)), math.sqrt(domain.high)]

@@ -111,13 +111,15 @@ def parse(text: str) -> ast.expr:
                 break
         raise InputError(f"'{text}' is not an expression; {hint}")
     for node in ast.walk(found):
-        plain = isinstance(node, _ACCEPTED) and not (isinstance(node, ast.Call) and node.keywords)
-        if not plain or (isinstance(node, ast.Call) and not isinstance(node.func, ast.Name)):
+        if not isinstance(node, _ACCEPTED):
             raise _not_accepted(node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in FUNCTIONS:
+        if isinstance(node, ast.Call):
+            if node.keywords or not isinstance(node.func, ast.Name):
+                raise _not_accepted(node)
             name = node.func.id
-            known = _OTHER_CALLS.get(name) or nearest(name, FUNCTIONS)
-            raise InputError(f"calls '{name}', which is no function of expressions; {known}")
+            if name not in FUNCTIONS:
+                known = _OTHER_CALLS.get(name) or nearest(name, FUNCTIONS)
+                raise InputError(f"calls '{name}', which is no function of expressions; {known}")
     level: list[ast.AST] = [found]
     for _ in range(MOST_DEPTH):
         level = [inner for outer in level for inner in ast.iter_child_nodes(outer)]
