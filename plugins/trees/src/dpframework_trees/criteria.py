@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import InputError, Schema, nearest, rational_above
+from dpframework.facts import MOST_ROWS, InputError, Schema, nearest, rational_above
 from dpframework.formulas import (
     LAST_INCREMENT,
     Cells,
@@ -41,7 +41,6 @@ from dpframework.queries import Norm, Sensitivity, entropy_change
 if TYPE_CHECKING:
     from dpframework_trees.kernels import CriterionKernels
 
-MOST_ROWS = 2**31 - 1  # the most rows of a table, since `tree_counts` counts in 32 bits
 UNIT_ROUNDOFF = Fraction(1, 2**53)
 LIBRARY = 8  # how many unit roundoffs exp, log and log2 may be off by, which are 4 units in the last place
 

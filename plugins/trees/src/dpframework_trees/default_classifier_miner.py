@@ -25,7 +25,7 @@ for so few rows that counts matter most. All other trees have a share of 2/5, si
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
@@ -149,10 +149,6 @@ class DPClassifierMiner(ModelMiner):
         rest = left_by_row_count(self.epsilon)
         branches = (self._branch(schema, kind, rest) for kind in self._kinds(schema))
         return sequential(plan_row_count(self.epsilon), either(*branches))
-
-    def values_read(self, schema: Schema) -> Collection[str]:
-        """Return no attribute: only codes are read, since bins and tests are made from the schema's bins and cuts."""
-        return ()
 
     def mine(self, table: PrivateTable) -> ChosenModel:
         """Count the rows if a count is planned, and fit the kind that their number favours."""

@@ -16,7 +16,7 @@ two of them tell. With very many tests, the test of each node is selected on its
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -126,10 +126,6 @@ class DPTree(TargetMiner):
         counts = LeavesByClass(resolved.target, 2**self.max_depth, among=resolved.read)
         leaves = step("leaves", counts, DiscreteLaplace(self.epsilon * self.counts_share), uses=["tree"])
         return sequential(resolved.tree_plan(), leaves)
-
-    def values_read(self, schema: Schema) -> Collection[str]:
-        """Return no attribute, since only codes are read."""
-        return ()
 
     def tests(self, schema: Schema) -> Candidates:
         """Return the tests that a tree may have, which follow from the schema alone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -40,6 +40,10 @@ class TargetMiner(Miner):
 
     target: str
     epsilon: Fraction = attrs.field(converter=positive)
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return no attribute: only codes are read, since bins and tests are made from the schema's bins and cuts."""
+        return ()
 
 
 @attrs.frozen

@@ -115,10 +115,6 @@ class DPAdditive(ModelMiner):
         rest = left_by_row_count(self.epsilon)
         return sequential(plan_row_count(self.epsilon), *fit.steps(rest, uses=["rows"]))
 
-    def values_read(self, schema: Schema) -> Collection[str]:
-        """Return no attribute: only codes are read, since bins are unions of the schema's bins."""
-        return ()
-
     def mine(self, table: PrivateTable) -> AdditiveModel:
         """Make the planned releases, and return the model."""
         fit = AdditiveFit.of(table.schema, self.target, self.attributes, self.epsilon, self.interactions)
