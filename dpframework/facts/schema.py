@@ -363,7 +363,7 @@ class Schema:
         name = "smokes"
         kind = "boolean"
         """
-        return schema_text(self.to_dict(), self.in_files.read)
+        return schema_text(self)
 
     @typechecked
     def dump(self, path: str | os.PathLike[str]) -> None:

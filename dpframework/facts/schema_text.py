@@ -10,7 +10,6 @@ import attrs
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.toml import refuse_unknown, toml_lines
 
 if TYPE_CHECKING:
@@ -41,17 +40,9 @@ def schema_form(schema: Schema) -> dict[str, Any]:
     return form
 
 
-def schema_text(form: Mapping[str, Any], read: ReadOptions) -> str:
-    """Return the text of a schema.
-
-    Parameters
-    ----------
-    form
-        The schema as `schema_form` returns it.
-    read
-        The options for reading its files.
-    """
-    tables = ("read", "attribute", "derive")
+def schema_text(schema: Schema) -> str:
+    """Return a schema as the text of a schema file."""
+    form, read, tables = schema_form(schema), schema.in_files.read, ("read", "attribute", "derive")
     facts = {key: value for key, value in form.items() if key not in tables}
     blocks = [toml_lines(facts)] if facts else []
     blocks += [] if read.is_plain else [read.dumps()]

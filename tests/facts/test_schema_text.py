@@ -27,7 +27,7 @@ def test_the_text_of_a_schema_gives_the_schema(name: str) -> None:
     schema = SCHEMAS[name]
     form = schema_form(schema)
     assert json.loads(json.dumps(form)) == form
-    text = schema_text(form, schema.in_files.read)
+    text = schema_text(schema)
     assert Schema.from_dict(tomllib.loads(text)) == schema
     assert Schema.from_dict(form).fingerprint == schema.fingerprint
 
