@@ -20,6 +20,7 @@ from dpframework.lab.evaluation.distinct_redescriptions import DIFFERENT, are_di
 from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 from dpframework.redescriptions.redescription import Redescription
+from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.results.noisy_counts import Noisy
 from dpframework.tables.coded_table import Table
 
@@ -263,13 +264,13 @@ def _supports(redescriptions: Sequence[Redescription], table: Table) -> NDArray[
     return np.stack([np.packbits(one.left.holds(columns) & one.right.holds(columns)) for one in redescriptions])
 
 
-def select_redescriptions(found: Sequence[Redescription], which: str | float) -> list[Redescription]:
+def select_redescriptions(found: Redescriptions, which: str | float) -> list[Redescription]:
     """Return all redescriptions, the trusted ones, those that pruning leaves, or those with enough noisy support.
 
     Parameters
     ----------
     found
-        The result of a miner (`Redescriptions`).
+        The result of a miner.
     which
         "all", "trusted", "pruned" (at the support that the noise suggests), or a number, for redescriptions whose noisy
         support is at least this number.
@@ -282,9 +283,9 @@ def select_redescriptions(found: Sequence[Redescription], which: str | float) ->
     if which == "all":
         return list(found)
     if which == "trusted":
-        return [one for one, sure in zip(found, found.starred, strict=True) if sure]  # type: ignore[attr-defined]  # callers ask it of `Redescriptions`
+        return [one for one, sure in zip(found, found.starred, strict=True) if sure]
     if which == "pruned":
-        return list(found.pruned())  # type: ignore[attr-defined]  # as above
+        return list(found.pruned())
     if isinstance(which, int | float) and not isinstance(which, bool):
         return [one for one in found if one.support.value >= which]
     raise InputError(f"keep is {which!r}; accepted are 'all', 'trusted', 'pruned', and a number, the least support")
