@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import calendar
 import datetime
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -84,8 +85,9 @@ def parse_times(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]
             space = pl.Series([" "]).new_from_index(0, len(day))
             whole = day + space + minute.fill_null("00:00") + second.fill_null(":00")
             times = whole.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us")
-            micros = ("0" + fraction.fill_null(".0")).cast(pl.Float64, strict=False) * 1e6
-            yield times + micros.cast(pl.Int64).cast(pl.Duration("us"))
+            # Digits beyond a microsecond are cut off, as in columns of times.
+            micros = fraction.fill_null("").str.slice(1, 6).str.pad_end(6, "0")
+            yield times + micros.cast(pl.Int64, strict=False).cast(pl.Duration("us"))
             continue
         directives = set(re.findall(r"%(.)", form))
         days, clock = directives & set(DATE_DIRECTIVES), directives & set(TIME_DIRECTIVES)
@@ -108,25 +110,36 @@ def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
     import polars as pl
 
     dtype = series.dtype
-    if dtype == pl.Time:
-        day = series.cast(pl.Int64) / 3.6e12
-        return day if unit is DateUnit.HOURS else None
-    if isinstance(dtype, pl.Datetime):
-        series = series.dt.replace_time_zone(None).cast(pl.Datetime("us"))
-        seconds = (
-            series.dt.hour() * 3600.0 + series.dt.minute() * 60.0 + series.dt.second() + series.dt.microsecond() / 1e6
-        )
+    if dtype == pl.Time and unit is not DateUnit.HOURS:
+        return None
+    if dtype == pl.Time or isinstance(dtype, pl.Datetime):
+        if dtype != pl.Time:
+            series = series.dt.replace_time_zone(None).cast(pl.Datetime("us"))
+        share = _divide(series.dt.microsecond(), 1e6)
+        seconds = series.dt.hour() * 3600.0 + series.dt.minute() * 60.0 + series.dt.second() + share
     elif dtype == pl.Date:
         # 0 seconds, but null where the date is null.
         seconds = series.cast(pl.Int32) * 0.0
     else:
         return None
     if unit is DateUnit.HOURS:
-        return seconds / 3600
-    days = series.dt.ordinal_day() - 1 + seconds / 86400
+        return _divide(seconds, 3600)
+    share = _divide(seconds, 86400)
     if unit is DateUnit.YEARS:
+        days = series.dt.ordinal_day() - 1 + share
         return series.dt.year() + days / (365.0 + series.dt.is_leap_year().cast(pl.Float64))
-    return series.cast(pl.Date).cast(pl.Int32) + seconds / 86400
+    return series.cast(pl.Date).cast(pl.Int32) + share
+
+
+def _divide(numbers: pl.Series, divisor: float) -> pl.Series:
+    """Return quotients that are rounded once, as Python rounds them in `date_number`.
+
+    Polars multiplies by the reciprocal of a constant, so the last digit may differ. Then a cell would be another number
+    where a column holds Python objects, and one more row could make it such a column.
+    """
+    import polars as pl
+
+    return pl.Series(numbers.cast(pl.Float64).fill_null(math.nan).to_numpy() / divisor).fill_nan(None)
 
 
 def date_number(cell: Any, unit: DateUnit) -> float | None:

@@ -23,7 +23,7 @@ from dpframework.facts.column_read_options import ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import MOST_SKIPPED, ReadOptions
 from dpframework.tables.cell_notation_reader import read_cells
-from dpframework.tables.date_reader import date_number, times_of_texts
+from dpframework.tables.date_reader import date_number, numbers_of_times, times_of_texts
 from dpframework.tables.prediction_rows import NewRows
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
 from dpframework.tables.schema_draft import ColumnNote
@@ -257,6 +257,19 @@ def test_a_date_is_one_number_as_text_as_cell_and_as_object() -> None:
         found = read_cells(dpf.Numeric("x", 0, 1, bins=1), options, pl.Series([day]), "x").series[0]
         assert found == date_number(day, unit)
         assert found == read_cells(dpf.Numeric("x", 0, 1, bins=1), options, [str(day)], "x").series[0]
+
+
+@pytest.mark.parametrize("unit", dpf.facts.DateUnit)
+def test_no_time_differs_in_its_last_digit_as_text_as_cell_and_as_object(unit: dpf.facts.DateUnit) -> None:
+    """One row more may make a column one of objects, so a digit would move the other rows over a cut."""
+    first, second = datetime.datetime(1969, 12, 1, 0, 0, 3, 249), datetime.timedelta(seconds=5483, microseconds=4507)
+    times = [first + k * second for k in range(1500)]
+    expected = [date_number(time, unit) for time in times]
+    assert numbers_of_times(pl.Series(times), unit).to_list() == expected
+    assert times_of_texts(pl.Series([time.isoformat() for time in times]), ["iso"], unit).to_list() == expected
+    if unit is dpf.facts.DateUnit.HOURS:
+        clock = [time.time() for time in times]
+        assert numbers_of_times(pl.Series(clock), unit).to_list() == [date_number(one, unit) for one in clock]
 
 
 def test_ids_and_the_dates_of_periods_are_read_as_written(tmp_path) -> None:
