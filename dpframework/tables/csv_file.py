@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.input_limits import MOST_COLUMNS, MOST_LINE_BYTES
 from dpframework.facts.read_options import ReadOptions
-from dpframework.tables.plain_cell_series import quietly
 from dpframework.tables.reading_progress import tell_share
 
 if TYPE_CHECKING:
@@ -129,19 +128,31 @@ class CsvFile:
             )
         order = sorted(positions)
 
-        def frame_of(encoding: Literal["utf8", "utf8-lossy"]) -> pl.DataFrame:
-            return pl.read_csv(text, columns=order, infer_schema=False, encoding=encoding, separator=separator)
-
-        broken = f"{self.path.name}: cannot be read as CSV in {_describe(self.read)}; check its quotes and its encoding"
-        try:
-            frame = frame_of("utf8")
-        except (Exception, pl.exceptions.PanicException):  # a cell may not be UTF-8; only such cells change below
-            frame = quietly(lambda: frame_of("utf8-lossy"), broken)
-        if frame.height != len(starts) - 1:
-            raise InputError(broken)
+        # If a cell is not UTF-8, the second reading changes such cells, and no others. An error of polars quotes cells,
+        # so the error below must not be raised while that one is handled.
+        frame = self._frame(text, order, "utf8")
+        if frame is None:
+            frame = self._frame(text, order, "utf8-lossy")
+        if frame is None or frame.height != len(starts) - 1:
+            raise InputError(
+                f"{self.path.name}: cannot be read as CSV in {_describe(self.read)}; check its quotes and its encoding"
+            )
         if bool(blank.any()):
             frame = frame.filter(pl.Series(~blank[1:]))
         return [frame.to_series(order.index(k)) for k in positions]
+
+    def _frame(self, text: bytes, positions: list[int], encoding: Literal["utf8", "utf8-lossy"]) -> pl.DataFrame | None:
+        """Return the columns at some positions as texts, or None if polars cannot read them."""
+        import polars as pl
+
+        try:
+            return pl.read_csv(
+                text, columns=positions, infer_schema=False, encoding=encoding, separator=self.read.separator
+            )
+        except MemoryError:
+            raise
+        except (Exception, pl.exceptions.PanicException):
+            return None
 
 
 def _describe(read: ReadOptions) -> str:

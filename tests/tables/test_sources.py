@@ -7,6 +7,7 @@ import csv
 import io
 import sqlite3
 import tempfile
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,15 @@ def test_a_quote_within_a_field_is_refused_before_it_swallows_rows(rows: str, tm
     says = r"^t\.csv: a field holds a quote and does not begin with one; put quotes around such a field"
     with pytest.raises(dpf.InputError, match=says):
         open_source(tmp_path / "t.csv").take(["n"])
+
+
+def test_a_quote_that_is_never_closed_is_refused_without_the_cell_that_the_reader_quotes(tmp_path: Path) -> None:
+    """A traceback prints what an error was raised from, and what was being handled meanwhile."""
+    (tmp_path / "t.csv").write_text('n,what\n1,a\n2,"Ada Lovelace\n')
+    with pytest.raises(dpf.InputError, match=r"^t\.csv: ") as failed:
+        open_source(tmp_path / "t.csv").take(["what", "n"])
+    assert failed.value.__context__ is None
+    assert "Lovelace" not in "".join(traceback.format_exception(failed.value))
 
 
 @given(st.lists(st.tuples(st.text('a",; \n\r', max_size=6), st.integers(0, 9)), max_size=6), st.sampled_from(",;"))
