@@ -126,6 +126,13 @@ def refuse_beside_json(as_json: bool, **options: object) -> None:
             )
 
 
+def refuse_without_effect(on: str, **options: object) -> None:
+    """Refuse options that have no effect on something, by their names; None stands for one that is not given."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"--{name.replace('_', '-')} has no effect on {on}; leave it out")
+
+
 Unit = Annotated[
     str | None,
     name_option(
@@ -282,11 +289,12 @@ def open_plan(
     Raises
     ------
     InputError
-        If the file is neither a study file nor a plan, or if there is no such engine.
+        If the file is neither a study file nor a plan, if an engine is given for a plan, or if there is no such engine.
     """
     if path.is_dir():
         raise InputError(f"{path}: is a folder; a study file (.toml) or a plan (.json) is expected")
     if path.suffix == ".json":
+        refuse_without_effect(f"{path}, a plan that was made for an engine", engine=engine)
         plan = StudyPlan.from_json(read_text(path), source=str(path))
     else:
         file = load_study(path)

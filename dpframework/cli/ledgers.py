@@ -24,6 +24,7 @@ from dpframework.cli.common import (
     path_option,
     print_json,
     refuse_beside_json,
+    refuse_without_effect,
     warn_of_problems,
     write,
 )
@@ -186,8 +187,8 @@ def approve(
         from dpframework.reports.tree_mermaid_and_dot import place_lines
 
         whom = "" if plan.unit.is_row else f", which protects {plan.unit}"
-        signed = ", unsigned" if key is None else ", signed"
-        write(f"approved for {count_text(runs, 'run')}{signed}: plan {plan.hash}{whom}")
+        signed = "unsigned" if key is None else "signed"
+        write(f"approved for {count_text(runs, 'run')}, {signed}: plan {plan.hash}{whom}")
         write("\n".join(place_lines(plan) or ["data: not named in the plan"]))
     _report(ledger, name, as_json)
 
@@ -259,18 +260,18 @@ def signers(
 ) -> None:
     """List the signers of a ledger, or change them. A signer must sign the change."""
     ledger = ledgers.Ledger(file, _open_pin(pin))
-    if add is not None or remove:
-        if key is None or by is None:
-            raise InputError("a change of the signers needs --by, who decides it, and --key, the key of a signer")
-        ledger.change_signers(
-            by=by, key=key, add=None if add is None else ledgers.read_signers(add), remove=remove or ()
-        )
+    if add is None and not remove:
+        refuse_without_effect("a list of signers", by=by, key=key)
+    elif key is None or by is None:
+        raise InputError("a change of the signers needs --by, who decides it, and --key, the key of a signer")
+    else:
+        added = {} if add is None else ledgers.read_signers(add)
+        ledger.change_signers(by=by, key=key, add=added, remove=remove or ())
     records = ledger.records()
-    form = records_form(records)
     if as_json:
-        print_json(form)
+        print_json(records_form(records))
         return
-    for name, public in sorted((form["signers"] or {}).items()):
+    for name, public in sorted((records_form(records)["signers"] or {}).items()):
         write(f"{name} {public}")
     if records.signers is None:
         write(records.authority)
@@ -311,10 +312,9 @@ def show(
     out = console()
     out.print(cap_table(shown))
     if name is not None:
-        data_set = shown[0]
+        data_set, by = shown[0], None if group is None else ledgers.GroupBy.parse(group)
         tables = [("approvals", approval_table(data_set)), ("runs", run_table(data_set))]
-        if group is not None:
-            by = ledgers.GroupBy.parse(group)
+        if by is not None:
             tables = [(f"runs by {group}", cells_table((by.value, *GROUPS), group_rows(data_set, by)))]
         tables.append(("periods", cells_table(PERIODS, period_rows(data_set))))
         tables.append(("released outside this ledger", cells_table(OUTSIDE, outside_rows(data_set))))
@@ -363,8 +363,8 @@ def verify(
     found = ledger.verify(head, runs=runs)
     records = ledger.records()
     if as_json:
-        heads = {"entries": found.number, "head": found.hash}
-        print_json({**heads, "approvals": signatures, "signers": records_form(records)["signers"]})
+        keys = records_form(records)["signers"]
+        print_json({"entries": found.number, "head": found.hash, "approvals": signatures, "signers": keys})
     else:
         for line in signatures:
             write(line)

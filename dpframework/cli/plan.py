@@ -28,6 +28,7 @@ from dpframework.cli.common import (
     print_json,
     print_page,
     refuse_beside_json,
+    refuse_without_effect,
     show_lines,
     warn_of_problems,
     write,
@@ -77,6 +78,9 @@ PLAN_FILES = {
 }
 
 
+#: The formats of a plan that show neither the errors of results nor what was verified.
+WITHOUT_ERRORS = (PlanFormat.MERMAID, PlanFormat.DOT, PlanFormat.JSON)
+
 app = typer.Typer()
 
 
@@ -122,10 +126,14 @@ def plan(
         if other is not None:
             raise InputError("--out writes one plan; to keep a difference, send the output of --diff to a file")
         require_output(out, PLAN_FILES[chosen])
-    planned = open_plan(study, engine, verified, rows)
     if other is not None:
-        _show_difference(study, planned, other, chosen)
-    elif out is not None:
+        refuse_without_effect("a difference", rows=rows)
+        _show_difference((study, other), _plans_to_compare((study, other), engine, verified), chosen)
+        return
+    if chosen in WITHOUT_ERRORS:
+        refuse_without_effect(f"a plan in the format {chosen}", rows=rows, verified=verified)
+    planned = open_plan(study, engine, verified, rows)
+    if out is not None:
         write_whole(out, _draw_plan(planned, chosen, study), PLAN_FILES[chosen])
         write(f"wrote {out}")
     elif chosen is PlanFormat.TREE and on_terminal():
@@ -166,13 +174,22 @@ def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
             return "\n".join([tree_mermaid_and_dot.tree(planned), *lines]) + "\n"
 
 
-def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFormat) -> None:
+def _plans_to_compare(files: tuple[Path, Path], engine: str | None, verified: Path | None) -> list[StudyPlan]:
+    """Return the plans of two files. Both get the same options, so that no option shows as a change."""
+    studies = [file for file in files if file.suffix != ".json"]
+    if not studies:
+        refuse_without_effect("two plans, which were made for their engines", engine=engine)
+    return [open_plan(file, engine if file in studies else None, verified) for file in files]
+
+
+def _show_difference(files: tuple[Path, Path], plans: list[StudyPlan], form: PlanFormat) -> None:
     """Describe the changes from one plan to another."""
     from dpframework.reports import tree_mermaid_and_dot
     from dpframework.reports.difference import difference
     from dpframework.reports.terminal_text import fit_tree
 
-    found = difference(planned, open_plan(other), registry().checks)
+    study, other = files
+    found = difference(*plans, registry().checks)
     if form is PlanFormat.JSON:
         print_json(found.to_dict())
     elif form is PlanFormat.MERMAID:

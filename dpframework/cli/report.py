@@ -23,6 +23,7 @@ from dpframework.cli.common import (
     print_json,
     print_page,
     refuse_beside_json,
+    refuse_without_effect,
     warn_of_problems,
     write,
 )
@@ -94,6 +95,8 @@ def report(
     from dpframework.reports.report_files import lay_out
 
     chosen = form or (ReportFormat.TERMINAL if out is None else format_of(out))
+    if chosen in (ReportFormat.CSV, ReportFormat.JSON) and not as_json:
+        refuse_without_effect(f"a list of releases ({chosen})", rows=rows, ledger=ledger, data_set=data_set)
     if out is not None:
         require_output(out, REPORT_FILES[chosen])
     plan, results, title, about = _read_subject(subject, verified, rows)

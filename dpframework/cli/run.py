@@ -25,6 +25,7 @@ from dpframework.cli.common import (
     path_argument,
     path_option,
     print_json,
+    refuse_without_effect,
     say,
     warn_of_problems,
     write,
@@ -120,6 +121,8 @@ def run(
     if engine is not None:
         EngineChoice(engine).make()  # report an error in the command before errors in the study
     said = {"study": study.stem, "by": by or _account(), "purpose": purpose}
+    if ledger is None and data_set is None and pin is None:
+        refuse_without_effect("a run without a ledger, which would keep it", by=by, purpose=purpose or None)
     recorded = _open_run(ledger, data_set, pin, out, {**said, "period": period})
     file = load_study(study)
     file.unit_of(period).require_span()

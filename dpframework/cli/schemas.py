@@ -23,6 +23,7 @@ from dpframework.cli.common import (
     path_option,
     plain_table,
     print_json,
+    refuse_without_effect,
     say,
     write,
 )
@@ -215,6 +216,8 @@ def check(
     from dpframework.tables.schema_fit import check_fit
 
     _require_join(right, id)
+    if unit is None and rows_per_unit != 1:
+        refuse_without_effect("a check without --unit", rows_per_unit=rows_per_unit)
     misfits = check_fit(file, read_schema(schema), right=right, id=id, unit=PrivacyUnit(unit, rows_per_unit))
     fits = all(misfit.bounded for misfit in misfits)
     say(SHOWS_ROWS)

@@ -21,6 +21,7 @@ from dpframework.cli.common import (
     path_option,
     print_json,
     read_path,
+    refuse_without_effect,
     warn_of_problems,
 )
 from dpframework.facts.control_character_escapes import printable
@@ -114,7 +115,7 @@ def verify(
     for name in WITHOUT_EFFECT.get(kind, ()):
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            raise InputError(f"--{name.replace('_', '-')} has no effect on {kind}; leave it out")
+            refuse_without_effect(kind, **{name: source})
     if kind == "a mechanism":
         relations = tuple(Relation) if relation is None else (relation,)
         found, records = _verify_mechanism(subject, relations, seconds)

@@ -362,6 +362,19 @@ def test_results_that_cannot_be_moved_are_kept(capsys, study, tmp_path, monkeypa
         (("ledger", "show", "none", "--json", "--out", "o.html"), "it goes without --out"),
         (("ledger", "show", "none", "--json", "--group-by", "month"), "it goes without --group-by"),
         (("ledger", "show", "none", "--data-set", "a", "--out", "o.csv", "--group-by", "month"), "give no --out"),
+        (("run", "none.toml", "--out", "o", "--by", "ann"), "--by has no effect on a run without a ledger"),
+        (("run", "none.toml", "--out", "o", "--purpose", "x"), "--purpose has no effect on a run without a ledger"),
+        (("plan", "none.json", "--engine", "threads"), "--engine has no effect on none.json, a plan that was made"),
+        (("plan", "none.json", "--diff", "a.json", "--engine", "threads"), "--engine has no effect on two plans"),
+        (("plan", "none.toml", "--diff", "a.toml", "--rows", "9"), "--rows has no effect on a difference"),
+        (("plan", "none.toml", "--format", "dot", "--rows", "9"), "--rows has no effect on a plan in the format dot"),
+        (("plan", "none.toml", "--json", "--verified", "v"), "--verified has no effect on a plan in the format json"),
+        (("report", "none.toml", "--format", "csv", "--rows", "9"), "--rows has no effect on a list of releases"),
+        (("report", "none.toml", "--out", "o.json", "--ledger", "l"), "--ledger has no effect on a list of releases"),
+        (
+            ("schema", "check", "none.csv", "none.toml", "--rows-per-unit", "2"),
+            "has no effect on a check without --unit",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(capsys, tmp_path, monkeypatch, arguments, says):
@@ -371,6 +384,37 @@ def test_bad_input_is_one_sentence_and_exit_code_2(capsys, tmp_path, monkeypatch
     assert out == ""
     assert is_one_sentence(err)
     assert says in err
+
+
+def test_a_difference_does_not_tell_of_the_options_that_both_plans_got(capsys, study, tmp_path):
+    """The engine and the records were given to the first plan only, and the second one seemed to change them."""
+    file, records = study(), tmp_path / "verified.json"
+    assert (
+        run(
+            capsys,
+            "verify",
+            "dp-id3",
+            "--example",
+            "max",
+            "--replays",
+            100,
+            "--runs",
+            0,
+            "--seconds",
+            1,
+            "--record",
+            records,
+        )[0]
+        == 0
+    )
+    for options in (("--engine", "threads"), ("--verified", records)):
+        code, out, _ = run(capsys, "plan", file, "--diff", file, *options)
+        assert code == 0
+        assert out.endswith("no difference\n")
+    _, text, _ = run(capsys, "plan", file, "--json")
+    (tmp_path / "plan.json").write_text(text)
+    _, out, _ = run(capsys, "plan", tmp_path / "plan.json", "--diff", file, "--engine", "threads")
+    assert "code: the engine is 'threads', not 'memory'" in out
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "nonsense", '{"schema_version": 99}', '{"schema_version": 1}'])
