@@ -62,8 +62,7 @@ class LedgerRun(Observer):
         self.subject = subject
         self.id = secrets.token_hex(8)
         self.key = secrets.token_bytes(KEY_BYTES)
-        self.before = 0
-        self.unfinished = False
+        self.before, self.unfinished = 0, False
         self.data: Sequence[Path] = ()
         self.lock = threading.RLock()
         self.origin = ""  # a fingerprint of the rows and inputs of the current release
@@ -77,8 +76,7 @@ class LedgerRun(Observer):
         self._charged: list[str] = []  # the paths of the releases in the ledger
         self._kept: dict[int, StoredRelease] = {}  # the releases in the journal
         self._number = 0  # the number of the current release
-        self._head = START
-        self._process = this_process()
+        self._head, self._process = START, this_process()
 
     @property
     def period(self) -> str:
@@ -115,9 +113,11 @@ class LedgerRun(Observer):
         """
         if not randomness.private:
             raise InputError("a seeded run is not private, and a ledger records private runs; leave out the seed")
-        if self._plan is not None:
-            raise InputError("this run was made before; ask the ledger for a new one")
-        self._plan, self._classes = plan, frozenset(kind for step in plan.steps() for kind in step.mechanism.outputs)
+        with self.lock:  # of two threads that make the run at once, only one goes on
+            if self._plan is not None:
+                raise InputError("this run was made before; ask the ledger for a new one")
+            self._plan = plan
+        self._classes = frozenset(kind for step in plan.steps() for kind in step.mechanism.outputs)
         try:
             self._journal.open(make=False)
             with self._chain.reading() as transaction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import hashlib
@@ -9,6 +10,7 @@ import json
 import multiprocessing
 import shutil
 import sqlite3
+import threading
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -1484,3 +1486,36 @@ def test_every_command_has_help_with_an_example(command, name):
     code, out, _ = command(f"ledger {name} --help")
     assert code == 0
     assert f"Example: dpframework ledger {name} " in out
+
+
+def test_of_two_threads_that_make_one_run_at_once_one_makes_its_releases(tmp_path, monkeypatch):
+    """The run looked whether it was made before, and said so a moment later: both made the release of one charge."""
+    meeting, found, steps = threading.Barrier(2), [], dpf.StudyPlan.steps
+
+    def meet():
+        with contextlib.suppress(threading.BrokenBarrierError):
+            meeting.wait(2)
+
+    def mine(table):
+        found.append(table.release("n"))
+        meet()
+
+    ledger = opened(tmp_path, 3)
+    study = study_of(count(), mine)
+    ledger.approve("people", study.plan(), by="the board")
+    ready, run, errors = study.prepare(), ledger.run("people"), []
+
+    def make():
+        try:
+            ready.make(TABLE, ledger=run)
+        except dpf.DPFrameworkError as error:
+            errors.append(str(error))
+
+    monkeypatch.setattr(dpf.StudyPlan, "steps", lambda plan: (meet(), steps(plan))[1])
+    threads = [threading.Thread(target=make) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 1
+    assert errors == ["this run was made before; ask the ledger for a new one"]
