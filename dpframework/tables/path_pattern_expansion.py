@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import posixpath
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -43,8 +44,9 @@ def files_of(place: str | os.PathLike[str]) -> list[str]:
     if path.is_dir():
         within = sorted(
             str(found)
-            for found in path.rglob("*.parquet")
-            if not any(part.startswith((".", "_")) for part in found.relative_to(path).parts)
+            for found in path.rglob("*")
+            if found.name.lower().endswith(".parquet")
+            and not any(part.startswith((".", "_")) for part in found.relative_to(path).parts)
         )
         for file in within:
             _require_no_stream(Path(file))
@@ -89,10 +91,17 @@ def require_once(files: Iterable[str]) -> None:
 
 
 def _identity(file: str) -> Hashable:
-    """Return a value that is the same for all names of one file, and differs between files."""
+    """Return a value that is the same for all names of one file, and differs between files.
+
+    Schemes of URLs do not count: `http` and `https`, or `s3` and `s3a`, lead to one file. A URL of the scheme `file` is
+    a path.
+    """
     if is_url(file):
         parts = urlsplit(file)
-        return parts.scheme, parts.netloc.lower(), posixpath.normpath(unquote(parts.path)), parts.query
+        if parts.scheme != "file":
+            host = parts.netloc.rpartition("@")[2].lower()
+            return re.sub(r":(80|443)?$", "", host), posixpath.normpath(unquote(parts.path)), parts.query
+        file = parts.path if os.path.exists(parts.path) else unquote(parts.path)
     try:
         found = os.stat(file)
     except OSError as error:

@@ -73,6 +73,33 @@ def lazily(places: list[str]) -> Any:
     return dpf.DuckDB(threads=1).open(dpf.TableFiles(places, SCHEMA))
 
 
+URLS_OF_ONE_FILE = [
+    ("d.parquet", "file://{here}/d.parquet"),
+    ("file://{here}/symbolic.parquet", "file://{here}/%64.parquet"),
+    ("s3://bucket/d.parquet", "s3a://bucket/f/../d.parquet"),
+    ("http://h.example/d.parquet", "https://reader@H.example:443/d.parquet"),
+]
+
+
+@pytest.mark.parametrize("places", URLS_OF_ONE_FILE, ids=" ".join)
+def test_a_file_that_two_urls_name_is_refused(folder: Path, places: tuple[str, str]) -> None:
+    with pytest.raises(NotOpened, match="its rows would count twice"):
+        files_at([place.format(here=folder) for place in places])
+
+
+def test_urls_of_two_files_are_two_files() -> None:
+    others = ["https://h.example/e.parquet", "https://h.example/d.parquet?v=2", "https://h.example:8443/d.parquet"]
+    places = ["https://h.example/d.parquet", *others]
+    assert files_at(places) == places
+
+
+def test_a_folder_has_its_files_whatever_the_case_of_their_ending(tmp_path: Path) -> None:
+    for name in ("a.parquet", "b.PARQUET", "c.Parquet", "_d.PARQUET", "e.csv"):
+        pl.DataFrame({"a": [True]}).write_parquet(tmp_path / name)
+    assert [Path(file).name for file in files_at([tmp_path])] == ["a.parquet", "b.PARQUET", "c.Parquet"]
+    assert dpf.read_table(tmp_path, SCHEMA).rows == 3
+
+
 @pytest.mark.parametrize("opened", [read, files, pieces, lazily], ids=lambda opened: opened.__name__)
 @pytest.mark.parametrize("places", TWICE, ids=" ".join)
 def test_a_file_that_is_named_twice_is_refused(folder: Path, places: list[str], opened: Callable[..., Any]) -> None:
