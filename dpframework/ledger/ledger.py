@@ -22,7 +22,7 @@ from dpframework.ledger.ledger_pin_file import Pin
 from dpframework.ledger.ledger_run import LedgerRun
 from dpframework.ledger.ledger_state import Records
 from dpframework.ledger.outside_releases import OutsideKind, charge_of_outside, outside_losses
-from dpframework.ledger.run_entry_subject import RunSubject, one_line
+from dpframework.ledger.run_entry_subject import RunSubject, one_line, require_unlike
 from dpframework.ledger.signed_decisions import append_decision, signature_lines
 from dpframework.study.study_plan import StudyPlan
 
@@ -144,7 +144,7 @@ class Ledger:
         Raises
         ------
         InputError
-            If the name is taken, if a number, a name or the relation cannot be used, or if a signature is missing.
+            If the name is taken or reads like one that is, if a value cannot be used, or if a signature is missing.
         """
         cap: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "reserve": reserve, "relation": relation}
         whom: dict[str, Any] = {"unit": unit, "rows_per_unit": rows_per_unit, "history": history}
@@ -153,6 +153,7 @@ class Ledger:
             records = Records(self.path, transaction.read())
             if name in records.data_sets:
                 raise InputError(f"{self.path}: has a data set named '{name}'; its cap is fixed")
+            require_unlike(name, records.data_sets)
             append_decision(transaction, records, "data set", content, key)
 
     def approve(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, final
 
@@ -10,23 +11,40 @@ import attrs
 
 from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import InputError
-from dpframework.facts.value_checks import as_texts, read_ratio
+from dpframework.facts.value_checks import as_texts, printable_name, read_ratio
 from dpframework.plan.error_bounds_by_result import parts_of
 from dpframework.plan.index import Reads
 from dpframework.plan.plan import Plan
 
 
 def one_line(value: str, what: str) -> str:
-    """Return a text if it is one line and not empty, as lists need it.
+    """Return a text if it is one line of visible characters and not empty, as lists need it.
 
     Raises
     ------
     InputError
-        If the text is empty or has several lines. The message names it by `what`.
+        If the text is empty, has several lines, or has a character that is not seen. The message names it by `what`.
     """
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise InputError(f"{what} is {value!r}; a text of one line is needed")
-    return value
+    return printable_name(value, what)
+
+
+def require_unlike(name: str, known: Iterable[str]) -> None:
+    """Refuse a name that reads like a known one: they differ only in space, or in how Unicode writes a letter.
+
+    Raises
+    ------
+    InputError
+        If there is such a name. The message says which.
+    """
+    for other in known:
+        if _as_read(other) == _as_read(name):
+            raise InputError(f"'{name}' reads like '{other}', which is another name; give one that nobody confuses")
+
+
+def _as_read(name: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", name).split())
 
 
 @final

@@ -335,10 +335,25 @@ def test_a_data_set_that_cannot_be_opened(ledger):
         ("x", {"epsilon": 1, "delta": "1e-6", "reserve": "1e-5"}, "more than delta, of which it is a part .0.000001."),
         ("x", {"epsilon": 1, "relation": "bounded"}, "relation 'bounded' is unknown"),
         ("", {"epsilon": 1}, "a text of one line"),
+        ("people\ufe0f", {"epsilon": 1}, "holds a character that is invisible"),
+        ("people ", {"epsilon": 1}, "'people ' reads like 'people', which is another name"),
     ):
         with pytest.raises(dpf.InputError, match=text):
             ledger.open(name, **options)
     assert kinds(ledger) == ["ledger", "data set"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("caf\u00e9", "cafe\u0301"), ("ward  3", "ward\u00a03"), ("ﬁt", "fit")])
+def test_no_two_data_sets_read_alike_so_that_one_budget_is_not_taken_for_two(ledger, first, second):
+    ledger.open(first, epsilon=1)
+    with pytest.raises(dpf.InputError, match=r"a text of one line|reads like"):
+        ledger.open(second, epsilon=1)
+    ledger.open("Ward 3", epsilon=1)
+
+
+def test_nobody_approves_under_a_name_with_a_character_that_is_not_seen(ledger):
+    with pytest.raises(dpf.InputError, match=r"by is 'the board.ufe0f', which holds a character that is invisible"):
+        ledger.approve("people", study_of().plan(), by="the board\ufe0f")
 
 
 def test_an_approval_is_for_so_many_runs_and_can_be_taken_back(ledger):
