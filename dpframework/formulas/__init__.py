@@ -1,4 +1,4 @@
-"""Formulas of scores: their values, their compiled kernels, their sensitivities, and proofs of these sensitivities."""
+"""Formulas that score candidates: their values, compiled code, sensitivities, and proofs of these sensitivities."""
 
 import lazy_loader
 

@@ -1,4 +1,8 @@
-"""Certificates, which hold the proofs of a plan's claims as text and the plan's hash, and the audit of certificates."""
+"""Certificates of plans, and the audit of certificates.
+
+A certificate holds a plan's hash, and a proof of each sensitivity that the plan claims. The proof is an argument, which
+is made of goals: SMT-LIB texts that solvers must find unsatisfiable.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +39,11 @@ class Certificate:
     plan
         The plan's hash.
     proofs
-        One argument for each claim that is proved, with the name of the claim's score.
+        For each claim that is proved, the name of its score and the argument that proves the claim.
     unproved
-        One text for each claim without a proof, with the reason.
+        For each claim without a proof, one text with the claim and the reason.
     solvers
-        The versions of the solvers that made the proofs.
+        The versions of the solvers that made the proofs, by the solvers' names.
     """
 
     plan: str
@@ -49,9 +53,9 @@ class Certificate:
 
     @classmethod
     def of(cls, plan: str, scored: Iterable[ScoreClaims], effort: int = 1) -> Certificate:
-        """Return the certificate of a plan, from proofs of its formulas' claims.
+        """Prove the claims about a plan's formulas, and return the certificate with these proofs.
 
-        Proofs in the cache are not made again.
+        Proofs that are in the user's cache already are taken from there.
 
         Parameters
         ----------
@@ -73,7 +77,7 @@ class Certificate:
 
     @property
     def trusted(self) -> tuple[str, ...]:
-        """The assumptions that no solver and no test checks, so that readers must judge them, one sentence each."""
+        """The assumptions that readers must judge, since neither solvers nor tests check them, one sentence each."""
         rules = dict.fromkeys(part.rule for _, argument in self.proofs for part in argument.walk())
         return (*(f"{rule}: {REASONS[rule]}" for rule in rules), f"solvers: {_SOLVERS_AGREE}")
 
@@ -129,7 +133,7 @@ class AuditedClaim:
     text
         The claim.
     proved
-        Whether the certificate has an argument for the claim, and the argument stands.
+        Whether the certificate has an argument for the claim, and the audit found no problem in the argument.
     problems
         The problems of the argument, one sentence each.
     """
@@ -147,7 +151,7 @@ def audit_certificate(
     effort: int = 1,
     tell: Callable[[str], None] = lambda what: None,
 ) -> Iterator[AuditedClaim]:
-    """Yield a finding on each claim of a plan, and on each argument for a claim that the plan does not make.
+    """Yield a finding on each claim of a plan, then on each claim that the certificate has and the plan does not make.
 
     Parameters
     ----------
@@ -156,12 +160,12 @@ def audit_certificate(
     plan
         The hash of the plan that the certificate should be for.
     scored
-        The formulas of the plan's steps with their claims. If an item has a scorer, which is the query's own code, the
-        scorer is compared with the formula.
+        The formulas of the plan's steps, with their claims. An item may also have a scorer, which is the query's own
+        code. Then the scorer's results are compared with the formula's.
     effort
         The work that each solver may do per goal, as a multiple of the usual work.
     tell
-        A function that is told what is being audited.
+        A function that is called with a text before each part of the audit, to show progress.
 
     Raises
     ------

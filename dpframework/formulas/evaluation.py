@@ -1,4 +1,4 @@
-"""The value of a formula on arrays, in floating point, or exactly in whole numbers and fractions."""
+"""The values of formulas on arrays: rounded, in floating point, or exact, in whole numbers and fractions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = Fals
     formula
         Any formula.
     values
-        The values of its leaves: arrays that broadcast together. In a formula of parts, the array for `n` has one more
-        axis than the others. It is the last axis, and stands for the classes.
+        The values of the formula's leaves: arrays that broadcast together. The array for `n`, the number of rows of a
+        class, has one more axis than the others: the last one, which runs over the classes.
     exact
         Whether values are whole numbers and fractions in arrays of objects, so that the result is exact.
 
@@ -72,12 +72,12 @@ def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = Fals
 
 
 def is_rational(formula: Formula) -> bool:
-    """Tell whether a formula's values are fractions, so that they can be exact."""
+    """Tell whether a formula has neither roots nor logarithms, so that its values can be exact fractions."""
     return not formula.leaves(Operation.ROOT, Operation.X_LOG_X)
 
 
 def _quotient(top: Any, bottom: Any, exact: bool) -> Any:
-    """Return a quotient, which is 0 where the denominator is."""
+    """Return the quotient of two arrays. It is 0 where the denominator is 0."""
     if exact:
         divide = np.frompyfunc(lambda above, below: Fraction(above) / Fraction(below) if below else Fraction(0), 2, 1)
         return divide(top, bottom)

@@ -46,7 +46,7 @@ AGGREGATES = (Operation.SUM, Operation.LARGEST)
 @final
 @attrs.frozen
 class PublicRange:
-    """A public parameter's name and the values that it may have."""
+    """A public parameter's name and the range of its values."""
 
     name: str
     lower: Fraction
@@ -71,7 +71,7 @@ class Formula:
     operation
         The operation, or the kind of the leaf.
     parts
-        The operands, which are formulas; none for a leaf.
+        The operands, which are formulas. Empty for a leaf.
     value
         A constant's number, a cell's name, a public parameter with its range, or a root's degree; else None.
 
@@ -242,16 +242,18 @@ def sum_over_classes(body: Formula) -> Formula:
 
 
 def largest_over_classes(body: Formula) -> Formula:
-    """Return the formula of the largest value of `body` over the classes of a part, or of 0 if that is larger.
+    """Return the formula of the largest value of `body` over the classes of a part.
 
-    `body` is a formula of the class's count `n`.
+    `body` is a formula of the class's count `n`. If `body` is negative for all classes, the largest value is 0.
     """
     return _aggregate(Operation.LARGEST, body)
 
 
 def _aggregate(operation: Operation, body: Formula) -> Formula:
     if body.leaves(*AGGREGATES):
-        raise InputError(f"{operation} over classes of '{body}', which holds an aggregate; aggregates cannot be nested")
+        raise InputError(
+            f"{operation} over classes of '{body}', which is itself over classes; such formulas cannot be nested"
+        )
     return Formula(operation, (body,))
 
 
@@ -259,7 +261,7 @@ n = Formula(Operation.CLASS)  #: The number of rows of a class, in a part.
 rows_of_part = Formula(Operation.PART)  #: The number of rows of a part.
 rows = Formula(Operation.ROWS)  #: The largest number of rows that a table may have. Only formulas of bounds use it.
 
-#: The precedence of a text's outermost operator, which decides about brackets.
+#: The precedence of a text's outermost operator. Where a tighter one is needed, the text gets brackets.
 _SUM, _PRODUCT, _POWER, _ATOM = range(4)
 
 

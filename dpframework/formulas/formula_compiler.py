@@ -1,12 +1,14 @@
-"""Numba kernels that are generated from formulas. They loop over the classes of a part, if there are any.
+"""Numba kernels (compiled functions that compute scores), generated from formulas.
 
-Two rules keep a kernel as precise as one written by hand. The sum of n log2 n minus N log2 N is added up as n log2(n /
-N), class by class, since large terms would cancel. A cube root is corrected by one step of Newton's method, which
-leaves an error of two unit roundoffs. A power alone has a larger error for large numbers. Numba itself does not check
-divisions for 0 (its error model is "numpy"), since `quotient` does.
+Two rules keep a kernel as precise as one written by hand. Let n be the number of rows of a class, and N that of its
+part. The sum of n log2 n over the classes, minus N log2 N, is computed as the sum of n log2(n / N), since large terms
+would cancel. A cube root is computed from a logarithm, whose error grows with the number. One step of Newton's method
+then leaves an error of two unit roundoffs. Numba itself does not check divisions for 0 (its error model is "numpy"),
+since `quotient` does.
 
-A kernel's source is written to a cache folder under its digest, so that numba keeps the compiled code. The text that
-was generated here is what runs, whatever that file holds.
+Each kernel's source is written to a file in the user's cache folder, so that numba keeps the compiled code beside it.
+The file's name is the SHA-256 of the source. Python always runs the text that was generated here, whatever the file
+holds.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ _FILL = {
 
 
 def kernel_source(shape: Scored) -> str:
-    """Return the source of a kernel: `score` for one part or one set of cells, and `fill` for arrays of them."""
+    """Return the source of a kernel: `score` for one part or one set of cells, and `fill` for many of them."""
     if isinstance(shape, Parts):
         lines = _part_lines(shape)
     else:
@@ -89,7 +91,10 @@ _INFORMATION = sum_over_classes(x_log2_x(n)) - x_log2_x(rows_of_part)
 
 
 def _part_lines(shape: Parts) -> list[str]:
-    """Return the lines of code for a part's score. Sums that need the part's number of rows have a second loop."""
+    """Return the lines of code for a part's score.
+
+    A first loop over the classes counts the part's rows. Sums that read this number are computed in a second loop.
+    """
     body = shape.body.replaced({_INFORMATION: Formula(Operation.SUM, (_SHARED,))})
     aggregates = body.leaves(*AGGREGATES)
     names = {n: "n", rows_of_part: "total", **{found: f"sum{k}" for k, found in enumerate(aggregates)}}
@@ -131,14 +136,15 @@ def _expression(formula: Formula, names: dict[Formula, str]) -> str:
 
 
 Kernel = Callable[[NDArray[Any], NDArray[np.float64]], None]
-#: Returns the score of one part from its counts by class, shape (classes,), or of one set of cells.
+#: Returns the score of one part from its counts, shape (classes,), or of one set of cells from theirs, shape (cells,).
 ScoreKernel = Callable[[NDArray[Any]], float]
 
 
 def kernel_of(shape: Scored) -> Kernel:
-    """Return the compiled kernel. It fills in scores from counts of shape (scores, cells) or (scores, parts, classes).
+    """Return the compiled function `fill(counts, scores)`, which writes one score for each entry of the first axis.
 
-    It is compiled once per formula, and kept on disk if the user's cache folder can be written.
+    `counts` has the shape (scores, cells) or (scores, parts, classes). The function is compiled once per formula, and
+    kept on disk if the user's cache folder can be written.
     """
     filled: Kernel = _compile_module(shape)["fill"]
     return filled
@@ -154,8 +160,8 @@ def score_kernel(shape: Scored) -> ScoreKernel:
 def plain_score(shape: Scored) -> Callable[[Sequence[int]], float]:
     """Return the function that `score_kernel` compiles, as plain Python. For a few scores, this saves loading numba.
 
-    Both functions have the same text. Numba keeps the order of additions, fuses no addition with a product, and calls
-    the same functions of the C library. A test compares the results of both functions bit by bit.
+    The results of both functions are the same, bit by bit, as a test checks. Both have the same text, and numba keeps
+    the order of additions, fuses no addition with a product, and calls the same functions of the C library.
     """
     space: dict[str, Any] = {}
     exec(compile(kernel_source(shape), "<generated score>", "exec"), space)
@@ -164,14 +170,14 @@ def plain_score(shape: Scored) -> Callable[[Sequence[int]], float]:
 
 
 def compiled_for(shape: Scored, function: Callable[..., Any], **calls: Any) -> Callable[..., Any]:
-    """Compile, for one formula, a function that is written for the score of any formula.
+    """Compile, for one formula, a function that calls `score` without saying which formula's score this is.
 
     Parameters
     ----------
     shape
         The formula.
     function
-        A plain function of a module, which calls the functions in `calls` as if its module had them.
+        A plain function of a module. It calls the functions in `calls` as if its module defined them.
     calls
         The formula's `score_kernel`, and functions that were compiled for the same formula, by the names under which
         `function` calls them.
@@ -218,7 +224,7 @@ def _compile_module(shape: Scored) -> dict[str, Any]:
 
 
 def scores_of(shape: Scored, counts: NDArray[Any]) -> NDArray[np.float64]:
-    """Return scores, shape (scores,), computed by the compiled kernel."""
+    """Return scores, shape (scores,), from counts of shape (scores, cells) or (scores, parts, classes)."""
     table = np.ascontiguousarray(counts, dtype=np.int64)
     scores = np.zeros(len(table))
     kernel_of(shape)(table, scores)

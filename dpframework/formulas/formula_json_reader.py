@@ -1,4 +1,7 @@
-"""Readers of formulas, shapes and claims from JSON content, and the JSON content of a score with its claims."""
+"""Readers of formulas, shapes and claims from JSON content, and a writer of scores with their claims.
+
+A shape is a formula with what it reads: the parts, cells, totals or rows of a table (see `score_structures`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ MOST_NESTED = 100  # how deeply operations may be nested
 MOST_CHARACTERS = 100_000  # how many characters the content of a shape may have as text
 T = TypeVar("T")
 
-#: How many parts a formula with each of these operations has. A formula with any other operation has two.
+#: How many operands a formula with each of these operations has. A formula with any other operation has two.
 _PART_COUNTS = {
     **dict.fromkeys((Operation.CONSTANT, Operation.PUBLIC, Operation.CELL), 0),
     **dict.fromkeys((Operation.CLASS, Operation.PART, Operation.ROWS), 0),
@@ -30,7 +33,7 @@ def read_formula(form: Any, depth: int = 0) -> Formula:
     Raises
     ------
     InputError
-        If it is not a formula.
+        If `form` is not the form of a formula.
     """
     try:
         name, value, parts = form
@@ -44,7 +47,7 @@ def read_formula(form: Any, depth: int = 0) -> Formula:
                 value = read_ratio(value)
             case Operation.PUBLIC:
                 name, lower, upper = value
-                cells(name)  # refuses a name that has a meaning to solvers, as below
+                cells(name)  # refuses names with signs that mean something in SMT-LIB; so does the next case
                 value = PublicRange(name, read_ratio(lower), read_ratio(upper))
             case Operation.CELL:
                 cells(value)
@@ -60,12 +63,12 @@ def read_formula(form: Any, depth: int = 0) -> Formula:
 
 
 def read_shape(form: Any) -> Shape:
-    """Return the shape whose `form` this is.
+    """Return the shape that has this `form`.
 
     Raises
     ------
     InputError
-        If it is not a shape.
+        If `form` is not the form of a shape.
     """
     try:
         kind, content = form
@@ -92,12 +95,12 @@ def read_shape(form: Any) -> Shape:
 
 
 def read_claim(form: Any) -> Claim:
-    """Return the claim whose `form` this is.
+    """Return the claim that has this `form`.
 
     Raises
     ------
     InputError
-        If it is not a claim.
+        If `form` is not the form of a claim.
     """
     try:
         change, group, replaced, bound = form
@@ -107,7 +110,7 @@ def read_claim(form: Any) -> Claim:
 
 
 def score_claims_form(scored: ScoreClaims) -> dict[str, Any]:
-    """Return a score's formula and its claims as JSON content, each also as a text for people."""
+    """Return a score's formula and its claims as JSON content. The formula and each claim also stand there as text."""
     return {
         "name": scored.name,
         "text": scored.shape.text,

@@ -1,4 +1,8 @@
-"""The largest changes of a score, found by trying all small tables, and larger tables by hill climbing."""
+"""The largest changes of a score between neighbours, found by trying all small tables, and by climbing to larger ones.
+
+A claim bounds a score's rise when rows join a table, its fall when rows join, or its change when rows are replaced. The
+shared table of two neighbours holds the rows that both have. One neighbour, or each, has a few further rows.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +29,15 @@ FEW_CELLS, MANY_CELL_ROWS = 5, 4  # with more cells than `FEW_CELLS`, small tabl
 SLACK = 1e-9  # how far rounding may take a change beyond a bound; a share of the score for scores of many rows
 CLIMB_ROWS = 20_000  # the most rows of a table that a climb reaches
 MOVES = (1, 2, 5, 20, 100, 1000)  # how many rows a step of a climb adds to a cell, or takes from it
-#: How many random tables each step of a climb tries, how far their counts are from those of the table reached (a
-#: standard deviation, as a share of the counts), and the most steps.
+#: How many random tables each step of a climb tries, the standard deviation of their counts (as a share of the counts
+#: of the table that the climb has reached), and the largest number of steps.
 SCATTERED, SPREAD, TURNS = 200, 0.4, 200
 #: How many random tables a search tries, the natural logarithm of a cell's largest count in them, and the probability
 #: that a cell has rows.
 DRAWN, LOG_ROWS, FILLED = 400, 7, 0.7
 SEEDS = (3, 7)  # the seeds of climbs and of searches
-MOST_JOINING = 20_000  # in how many ways the rows of one unit may join a table, at most, for all of them to be tried
-MOST_SCORES = 1 << 21  # the most scores of tables at thresholds; if there are more, some of these tables are drawn
+MOST_JOINING = 20_000  # if the rows of one unit can join a table in more ways, the ways are not all tried
+MOST_SCORES = 1 << 21  # the most scores of tables at thresholds; if there would be more, some tables are drawn
 
 
 @functools.cache
@@ -57,7 +61,8 @@ def tables_of(most: int, cells: int) -> NDArray[np.int64]:
 def settings(shape: Cells) -> Iterator[tuple[Cells, dict[str, Fraction]]]:
     """Yield a score with numbers in place of its public parameters, and these numbers by name.
 
-    Each parameter takes the two ends and the middle of its range.
+    Each parameter takes the two ends and the middle of its range. Numbers that break a condition in `shape.within` are
+    left out.
     """
     found = shape.body.leaves(Operation.PUBLIC)
     choices = []
@@ -77,7 +82,7 @@ def _number(formula: Formula) -> float:
 
 
 def in_range(shape: Cells, claim: Claim) -> bool:
-    """Tell whether the scores of all small tables lie between 0 and a claim's bound."""
+    """Tell whether a formula without parameters has scores between 0 and a claim's bound on all small tables."""
     if claim.bound.constant is None or shape.body.leaves(Operation.PUBLIC):
         return False
     scores = shape.scores(tables_of(CELL_ROWS, len(shape.cells)))
@@ -85,10 +90,9 @@ def in_range(shape: Cells, claim: Claim) -> bool:
 
 
 def part_changes(shape: Parts, change: Change) -> list[Neighbours]:
-    """Return the neighbours with the largest change by one row, among tables of at most 1, 2, ... rows.
+    """Return, for R = 1, 2, ... `PART_ROWS`, the neighbours of at most R rows with the largest change by one row.
 
-    All tables of up to `PART_ROWS` rows are tried: one part with `CLASSES` classes, and for a replacement also two
-    parts.
+    All tables of one part with `CLASSES` classes are tried and, for a replacement, also tables of two such parts.
     """
     best = []
     shared = tables_of(PART_ROWS - 1, CLASSES)
@@ -117,7 +121,7 @@ def part_changes(shape: Parts, change: Change) -> list[Neighbours]:
             best.append(_measure(shape, (more(top, down),), (same(top),)))
         else:
             top = moves[size]
-            # The row stays in its part, or it moves between two parts, which hold the other rows together.
+            # The new row is in the old row's part, or in a second part. Two parts hold `size` shared rows together.
             pairs: list[tuple[Counts, Counts]] = [((more(top, down),), (more(top, up),))]
             for rows in range(size + 1):
                 one, other = rises[rows], falls[size - rows]
@@ -139,7 +143,10 @@ def ways_to_join(group: int, cells: int) -> int:
 
 
 def _threshold_tables(shape: Cells, group: int) -> NDArray[np.int64]:
-    """Return tables at thresholds, so few that all ways in which a group can join them can be tried."""
+    """Return tables near the counts at which a comparison in the formula changes.
+
+    If there are too many to try all ways in which up to `group` rows can join them, only some are drawn.
+    """
     found = tables_at_thresholds(shape)
     most = max(MOST_SCORES // ways_to_join(group, len(shape.cells)), 1)
     if len(found) <= most:
@@ -148,9 +155,9 @@ def _threshold_tables(shape: Cells, group: int) -> NDArray[np.int64]:
 
 
 def find_jump(shape: Cells, claim: Claim) -> Neighbours | None:
-    """Return the neighbours that break a claim by most, on both sides of a count at which a comparison changes.
+    """Return the neighbours that exceed a claim's bound most, near counts at which a comparison in the formula changes.
 
-    These tables may have any number of rows. The result is None if none of them breaks the claim.
+    These tables may have any number of rows. The result is None if the change of none of them exceeds the bound.
     """
     shared = _threshold_tables(shape, claim.group)
     gaps, low, high = cell_gaps(shape, claim.change, shared, claim.group)
@@ -161,9 +168,10 @@ def find_jump(shape: Cells, claim: Claim) -> Neighbours | None:
 
 
 def find_larger_part(shape: Parts, claim: Claim) -> Neighbours | None:
-    """Return the neighbours that break a claim by most, of one part with more rows or classes than in small tables.
+    """Return the neighbours of one part that exceed a claim's bound most, with more rows or classes than small tables.
 
-    It is None if none of `tables_of_parts` breaks the claim, or if the claim is not about one row.
+    The result is None if none of `tables_of_parts` exceeds the bound. It is also None if the claim is about several
+    rows, or if the formula has public parameters.
     """
     worst: tuple[float, Counts, Counts] | None = None
     for shared in tables_of_parts(shape) if claim.group == 1 and not shape.body.leaves(Operation.PUBLIC) else ():
@@ -190,7 +198,8 @@ def _measure(shape: Scored, low: Counts, high: Counts) -> Neighbours:
 def cell_gaps(shape: Cells, change: Change, shared: NDArray[Any], group: int = 1) -> tuple[NDArray[Any], Any, Any]:
     """Return the largest change for each shared table, shape (tables,), and the tables of low and of high score.
 
-    The rows of a shared table are in both neighbours. Up to `group` rows join it in one neighbour, or in both.
+    For a rise or a fall, up to `group` rows join the shared table in one neighbour. For a replacement, up to `group`
+    rows join it in each.
     """
     joining = tables_of(group, shared.shape[-1])
     before, after = shape.scores(shared), np.stack([shape.scores(shared + more) for more in joining])
@@ -268,7 +277,8 @@ def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, mos
 def search_change(shape: Cells, change: Change, group: int) -> Neighbours:
     """Return the neighbours with the largest change in small tables, and at the ends of climbs.
 
-    The climbs start from the best of the small and random tables.
+    Two climbs each start from the best of all tables, the best random tables, and the best tables near the counts at
+    which a comparison in the formula changes.
     """
     cells = len(shape.cells)
     small = tables_of(CELL_ROWS if cells <= FEW_CELLS else MANY_CELL_ROWS, cells)
@@ -289,7 +299,7 @@ def search_change(shape: Cells, change: Change, group: int) -> Neighbours:
 def find_refutation(shape: Shape, claim: Claim) -> Neighbours | None:
     """Return the first neighbours found whose scores differ by more than is claimed; None if none are found.
 
-    Tables are tried from small to large.
+    Tables are tried from small to large, so that a person can check the result.
     """
     if isinstance(shape, Parts):
         if claim.group > 1:
@@ -313,7 +323,7 @@ def find_refutation(shape: Shape, claim: Claim) -> Neighbours | None:
 
 
 def _larger_and_larger(shape: Cells, change: Change, group: int) -> Iterator[Neighbours]:
-    """Yield neighbours with the largest change: in small tables, in larger and larger tables, and in a full search."""
+    """Yield neighbours with large changes: in small tables, in larger and larger tables, and last in a full search."""
     yield cell_change(shape, change, tables_of(4, len(shape.cells)), group)
     found = search_change(shape, change, group)
     low = np.array(found.low)

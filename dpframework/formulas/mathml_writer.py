@@ -8,7 +8,8 @@ from html import escape
 from dpframework.formulas.formula import Formula, Operation
 from dpframework.formulas.score_structures import Adds, Parts, Shape
 
-#: The operations that need brackets: after the sign of a sum, as a factor, and as the base of a power.
+#: The operations that need brackets after the sign of a sum, those that need them as a factor, and those that need
+#: them as the base of a power.
 _IN_SUM = frozenset({Operation.ADD})
 _IN_PRODUCT = _IN_SUM | {Operation.SUM, Operation.LARGEST}
 _IN_POWER = _IN_PRODUCT | {Operation.MULTIPLY, Operation.DIVIDE, Operation.X_LOG_X}
@@ -76,6 +77,6 @@ def _row(*elements: str) -> str:
 
 
 def _bracket(formula: Formula, loose: Collection[Operation]) -> str:
-    """Return a formula's element, in brackets if its operation is one of those that bind less tightly."""
+    """Return a formula's element, in brackets if its operation is one of `loose`."""
     element = _element(formula)
     return _row("<mo>(</mo>", element, "<mo>)</mo>") if formula.operation in loose else element

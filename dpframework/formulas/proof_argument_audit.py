@@ -3,8 +3,8 @@
 An argument consists of goals: SMT-LIB texts that solvers must find unsatisfiable. For each claim that an argument rests
 on, an auditor asks: do both solvers prove every goal? Does some table fit the assumptions of the goals? Do the goals
 describe real neighbours, with the scores of the formula and the bound of the claim (the ground test)? Is each fact
-about a sum or a maximum proved by an induction? Two things are trusted: the reasons of the rules
-(`proof_arguments.REASONS`), and that at least one of the two solvers is right.
+about a sum or a maximum proved by an induction? Two things are trusted: that proved goals are enough for a claim (for
+the reasons in `proof_arguments.REASONS`), and that at least one of the two solvers is right.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TABLE_ROWS = (1, 2, 3, 9, 40, 1000)  # the numbers of rows for which a replacem
 
 
 def audit(argument: Argument, effort: int = 1) -> Iterator[str]:
-    """Yield the problems of an argument, one sentence each; nothing if the argument stands.
+    """Yield the problems of an argument, one sentence each; nothing if it has none.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ _SHAPES = {Rule.ONE_PART: Parts, Rule.ONE_CELL: Cells, Rule.RANGE: Cells, Rule.O
 
 
 def _find_problems_of_goals(one: Argument) -> Iterator[str]:
-    """Yield the problems of a rule's own goals, compared with the score, the claim and real neighbours."""
+    """Yield what the goals of one argument state wrongly about the score, the claim or real neighbours."""
     norm = one.claim.change in (Change.L1, Change.SQUARED_L2, Change.LINF)
     if not isinstance(one.shape, _SHAPES[one.rule]) or norm is not (one.rule is Rule.NORM):
         yield f"the rule '{one.rule}' is for other scores or claims"
@@ -148,7 +148,7 @@ def _find_problems_of_replacement(one: Argument) -> Iterator[str]:
 
 
 def _is_sign(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]) -> bool:
-    """Tell whether a goal, once refuted, shows that a denominator is negative on no table.
+    """Tell whether a goal, once solvers have refuted it, shows that a denominator is never negative.
 
     The goal must state that a term is below 0, and the term must have the denominator's sign on each pair.
     """
@@ -162,7 +162,7 @@ def _is_sign(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]
 
 
 def _denominator(shape: Parts | Cells, quotient: Formula, pair: GroundPair) -> Any:
-    """Return the value of a quotient's denominator on the table whose counts are the constants of a goal."""
+    """Return a denominator's value on the rows that both neighbours have: all of them, or those of the changed part."""
     below, numbers = quotient.parts[1], pair.numbers
     if isinstance(shape, Cells):
         values: dict[Formula, Any] = {cell: numbers[str(cell)] for cell in shape.cells}
@@ -200,7 +200,7 @@ def _find_problems_of_facts(one: Argument, shape: Parts) -> Iterator[str]:
 
 
 def _is_root(assumed: Expression) -> bool:
-    """Tell whether an assumption says no more than that a constant is the root of a number that is 0 or more."""
+    """Tell whether an assumption only says that a constant is the root of a number, unless the number is negative."""
     match assumed:
         case ["or", ["<", top, "0.0"], ["=", ["*", str(name), *others], power]]:
             return top == power and name.startswith("root") and set(map(str, others)) == {name}
@@ -208,7 +208,7 @@ def _is_root(assumed: Expression) -> bool:
 
 
 def _is_case(assumed: Expression, shape: Parts, pairs: Sequence[GroundPair]) -> bool:
-    """Tell whether an assumption says no more than that a denominator is 0, or positive, in one of the two tables."""
+    """Tell whether an assumption only says that a denominator of one of the two tables is 0, or that it is positive."""
     if not isinstance(assumed, list) or assumed[0] not in ("=", ">", ">=") or assumed[2] not in ("0.0", "1.0"):
         return False
     for quotient in divisions(shape.body):
@@ -221,9 +221,9 @@ def _is_case(assumed: Expression, shape: Parts, pairs: Sequence[GroundPair]) -> 
 
 
 def _induce(fact: Fact, known: Sequence[Expression]) -> Expression | None:
-    """Return the statement about `s` and `rest` that a fact's goals prove.
+    """Return the statement that a fact's goals prove about `s` and `rest`: an aggregate's value, and the rows counted.
 
-    It is None if the goals are no induction about the fact's aggregate.
+    The result is None if the goals are no induction about the fact's aggregate.
     """
     if len(fact.goals) != 2:
         return None
@@ -272,7 +272,7 @@ def _rename(expression: Expression, names: Mapping[str, str]) -> Expression:
 
 
 def _unify(pattern: Expression, expression: Expression, found: dict[str, Expression]) -> bool:
-    """Tell whether an expression has a pattern's form, and collect the terms for its `s` and `rest` in `found`."""
+    """Tell whether an expression has a pattern's form. Put its terms for the pattern's `s` and `rest` into `found`."""
     if pattern in ("s", "rest"):
         return found.setdefault(str(pattern), expression) == expression
     if isinstance(pattern, str) or isinstance(expression, str):

@@ -1,7 +1,7 @@
 """Arguments for claims about sensitivities.
 
-An argument holds the goals that prove a claim, which are texts for SMT solvers. It also holds the facts that the goals
-use, and the rule by which the goals are enough for the claim.
+An argument holds the goals that prove a claim, which are texts for SMT solvers. It also holds the facts about sums and
+largest values that the goals use, and the rule by which the goals are enough for the claim.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Fact:
     text
         The fact in SMT-LIB, with placeholders (see `smt_goals_for_parts.FACTS`).
     goals
-        The two goals of the induction: for no class, and for one more class.
+        The two goals of the induction over classes: for no class, and for one more class.
     """
 
     aggregate: Formula

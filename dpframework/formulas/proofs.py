@@ -2,7 +2,8 @@
 
 A claim is refuted if a search finds two neighbouring tables with a larger change than is claimed. Otherwise goals are
 written, which are SMT-LIB texts that deny the claim. In the ground test, the goals are compared with real tables. Then
-two solvers must refute every goal. The rules in `proof_arguments` say why this is enough.
+two solvers must refute every goal. An argument holds these goals, and the rule that says why they are enough (see
+`proof_arguments`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Verdict(enum.StrEnum):
 @final
 @attrs.frozen
 class ProofSummary:
-    """The figures of an argument, which can be stored without its goals.
+    """The number and length of an argument's goals, and its rules.
 
     Attributes
     ----------
@@ -49,7 +50,7 @@ class ProofSummary:
     number, size
         How many goals the argument has, and their length in characters.
     digest
-        The SHA-256 of the goals.
+        The SHA-256 of the joined goals.
     """
 
     rules: tuple[str, ...] = ()
@@ -59,7 +60,7 @@ class ProofSummary:
 
     @classmethod
     def of(cls, argument: Argument) -> ProofSummary:
-        """Return the figures of an argument."""
+        """Return the summary of an argument."""
         goals = argument.all_goals
         digest = hashlib.sha256("".join(goals).encode()).hexdigest()
         return cls(argument.rules, len(goals), sum(map(len, goals)), digest)
@@ -68,14 +69,14 @@ class ProofSummary:
 @final
 @attrs.frozen
 class Proof:
-    """The outcome of proving a claim.
+    """The outcome of an attempt to prove a claim.
 
     Attributes
     ----------
     claim
         The claim.
     verdict
-        Whether it is proved or refuted.
+        Whether the claim is proved, refuted, or neither.
     argument
         The goals and their rules. None if no rule applies, or if the claim is refuted.
     answers
@@ -85,7 +86,7 @@ class Proof:
     problem
         The reason why the claim was not proved. Empty if it was proved or refuted.
     summary
-        The figures of the argument.
+        The number and length of the argument's goals, and its rules.
     """
 
     claim: Claim
@@ -115,14 +116,14 @@ class _Attempt:
 
 
 def prove(shape: Shape, claims: Sequence[Claim], effort: int = 1) -> tuple[Proof, ...]:
-    """Prove claims about a score, for tables of any size, by both solvers.
+    """Try to prove claims about a score, for tables of any size, by both solvers.
 
     Parameters
     ----------
     shape
         The score.
     claims
-        The claims. For `Parts`, the change under replacement follows from the rise and the fall that are derived.
+        The claims. For `Parts`, a claim about replacement is proved from the rise and the fall that `derive` finds.
     effort
         The work that each solver may do per goal, as a multiple of the usual work.
     """
@@ -169,7 +170,7 @@ def _count_proved(solver: str, goals: Sequence[str], effort: int) -> int:
 
 
 def _attempts(shape: Shape, claim: Claim, before: Mapping[Claim, Proof], effort: int) -> Iterator[_Attempt]:
-    """Yield ways to prove a claim: first with real numbers of rows, which is easier, then with whole numbers."""
+    """Yield arguments to try: first with real numbers of rows, which is easier for solvers, then with whole numbers."""
     if isinstance(shape, Outer):
         yield _attempt(Argument(shape, claim, Rule.OUTER, tuple(outer_goals(shape, claim))))
     elif isinstance(shape, Adds):
@@ -183,7 +184,7 @@ def _attempts(shape: Shape, claim: Claim, before: Mapping[Claim, Proof], effort:
                 yield _attempt_extreme(shape, claim, whole)
             yield _attempt_one_cell(shape, claim, whole)
     elif claim.change is Change.REPLACED:
-        # The attempt rests on the derived rise and fall, since the declared ones may be larger.
+        # The argument rests on the rise and fall that `derive` finds, since the declared ones may be larger.
         rise, fall = (found.claim for found in derive(shape)[:2])
         proved = {**before, **{one: prove(shape, [one], effort)[0] for one in (rise, fall) if one not in before}}
         if claim.group > 1 or any(proved[one].verdict is not Verdict.PROVED for one in (rise, fall)):
@@ -222,9 +223,9 @@ def _attempt_one_cell(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
 
 
 def prove_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
-    """Return the facts that both solvers prove about each sum and each largest value over classes, with inductions.
+    """Return the facts that both solvers prove, by induction, about each sum and each largest value over classes.
 
-    Each fact is proved for one aggregate alone: a fact about a sum of counts may be false for the largest count.
+    Each fact is proved anew for each of them, since a fact about a sum of counts may be false for the largest count.
     """
     facts: dict[Formula, tuple[Fact, ...]] = {}
     for aggregate in shape.body.leaves(*AGGREGATES):
@@ -238,7 +239,7 @@ def prove_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
 
 
 def vacuous(argument: Argument, solver: Callable[[str, str], str] = solve) -> bool:
-    """Tell whether an argument, or one that it rests on, has goals whose assumptions no table fits.
+    """Tell whether an argument, or one that it rests on, has no goal whose assumptions fit any table.
 
     Such goals would prove anything.
     """

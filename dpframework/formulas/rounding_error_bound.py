@@ -1,4 +1,4 @@
-"""How far the value of a formula in floating point may be from the true value."""
+"""Bounds on the errors of a formula's values that are computed in floating point."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from dpframework.formulas.score_structures import Cells, Parts, Scored
 from dpframework.formulas.smt_goal_writer import is_whole
 
 UNIT_ROUNDOFF = Fraction(1, 2**53)
-LIBRARY_ROUNDOFFS = 10  # how many unit roundoffs a logarithm or a power may be off by, together with one addition
+LIBRARY_ROUNDOFFS = 10  # the error of a logarithm or a power and one addition together, in unit roundoffs
 ASSUMED_ROW_BOUND = 2**31  # the bound on rows that is assumed for a table without a public bound
 
 
 @final
 @attrs.frozen
 class _Error:
-    """The largest absolute value of a formula, its sign, and a bound on the error of computing it.
+    """The largest absolute value of a formula, its sign, and bounds on the error of its computed value.
 
-    The sign is 0 if it may be either. `absolute` bounds the absolute error. `share` bounds the error as a share of the
-    value, in unit roundoffs; it is None if there is no such bound.
+    The sign is 1, -1, or 0 for both. `absolute` bounds the absolute error. `share` bounds the relative error, in unit
+    roundoffs. It is None if no such bound is known.
     """
 
     largest: Fraction
@@ -38,10 +38,10 @@ class _Error:
 def rounding_of(shape: Scored, change: Fraction, row_bound: int | None, classes: int = 2, parts: int = 1) -> Fraction:
     """Return how far a computed score may be from the true one.
 
-    A bound on the relative error is kept through products, quotients, roots, and sums of terms of one sign. The score
-    of a table of R rows exceeds the score of an empty table by at most R times the largest change by one row. This
-    bounds the largest score. The absolute error is at most the relative error times this bound. If terms of both signs
-    are added, their absolute errors are added instead.
+    For products, quotients, roots, and sums of terms of one sign, a bound on the relative error follows from the
+    operands' bounds. The result is this bound times the largest score. The score of a table of R rows differs from the
+    score of an empty table by at most R times the largest change by one row, which bounds the largest score. Where
+    terms of both signs are added, no relative error is known, and the terms' absolute errors are added instead.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def rounding_of(shape: Scored, change: Fraction, row_bound: int | None, classes:
     change
         The score's largest change by one row.
     row_bound
-        The largest number of rows; None for 2^31.
+        The largest number of rows. If None, 2^31 rows are assumed.
     classes, parts
         The largest number of classes, and of parts.
 
@@ -129,7 +129,10 @@ def _product(one: _Error, other: _Error) -> _Error:
 
 
 def _quotient(formula: Formula, one: _Error, other: _Error) -> _Error:
-    """Return the error of a quotient whose denominator is a constant, or a whole number that is 0 or at least 1."""
+    """Return the error of a quotient whose denominator is a constant or a whole number.
+
+    A quotient by 0 counts as 0. So a whole denominator matters only where it is at least 1.
+    """
     below = formula.parts[1]
     smallest = abs(below.constant) if below.constant else Fraction(1)
     if (not below.constant and not is_whole(below)) or 2 * other.absolute >= smallest:
@@ -153,7 +156,10 @@ def _terms(formula: Formula) -> Counter[Formula]:
 
 
 def _smaller_factor(top: Formula, below: Counter[Formula]) -> int:
-    """Return the number of terms of a factor of `top` that is a sum of cell counts of the denominator; 0 if none is."""
+    """Return how many terms a factor of `top` has that adds up some of the cells which the denominator adds up.
+
+    It is 0 if `top` has no such factor.
+    """
     if top.operation is Operation.MULTIPLY:
         return max(_smaller_factor(part, below) for part in top.parts)
     terms = _terms(top)

@@ -1,4 +1,7 @@
-"""The shapes of scores: sums over parts, functions of cells or of totals, and vectors that are summed over rows."""
+"""The shapes of scores: sums over parts, functions of cells or of totals, and vectors that are summed over rows.
+
+A shape says how the answer of a query follows from the rows of a table.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ class Parts:
     body: Formula
 
     def __attrs_post_init__(self) -> None:
-        """Refuse leaves that are not about parts, and a class's count outside of an aggregate over classes."""
+        """Refuse leaves that are not about parts, and a class's count outside sums and largest values over classes."""
         _require(self.body, (Operation.PART, Operation.CLASS, *AGGREGATES), "parts")
         if n in _outside(self.body):
             raise InputError(f"'{self.body}' reads a class's count outside of a sum or a largest value over classes")
@@ -144,7 +147,7 @@ class Cells:
 @final
 @attrs.frozen
 class Total:
-    """A number that depends on the whole table, such as another score. Its rise and fall are proved elsewhere.
+    """A number that depends on the whole table, such as another score. The bounds on its change are proved elsewhere.
 
     Attributes
     ----------
@@ -165,7 +168,7 @@ class Total:
 @final
 @attrs.frozen
 class Outer:
-    """A formula of totals, whose rise and fall are proved elsewhere, and of the number of rows `N`.
+    """A formula of totals, and of the number of rows `N` of the table.
 
     Attributes
     ----------
@@ -237,9 +240,9 @@ class Adds:
 
 
 Shape: TypeAlias = "Parts | Cells | Outer | Adds"
-"""The form in which the answer of a query follows from the rows of a table."""
+"""A formula, with what it reads: parts, cells, totals or rows."""
 Scored: TypeAlias = "Parts | Cells"
-"""A shape with one score for each candidate."""
+"""A shape that scores a candidate from counts."""
 table_rows = cells("N")[0]
 """In `Outer`, the number of rows of the table."""
 

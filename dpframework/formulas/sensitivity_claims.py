@@ -1,7 +1,4 @@
-"""Claims about the largest change of a score or vector between neighbours.
-
-A pair of neighbours may attain the claimed bound, or refute it.
-"""
+"""Claims about the largest change of a score or vector between neighbours, and pairs of neighbours as evidence."""
 
 from __future__ import annotations
 
@@ -26,9 +23,9 @@ _Bound: TypeAlias = "Formula | Number"
 class Change(enum.StrEnum):
     """The change that a claim bounds.
 
-    `RISE` and `FALL` are the changes of a score when rows are added. `REPLACED` is the change of a score, up or down,
-    when rows leave and the same number of other rows join. `L1`, `SQUARED_L2` and `LINF` are norms of a vector's change
-    when one row is added or replaced.
+    `RISE` is how far a score goes up when rows are added, and `FALL` how far it goes down. `REPLACED` is how far it
+    goes up or down when rows leave and the same number of other rows join. `L1`, `SQUARED_L2` and `LINF` are norms of a
+    vector's change when one row is added or replaced.
     """
 
     RISE = "rise"
@@ -105,7 +102,7 @@ class ScoreClaims:
 def score_claims(
     name: str, shape: Shape, rise: _Bound, fall: _Bound, replaced: _Bound, scorer: Scorer | None = None
 ) -> ScoreClaims:
-    """Return a score's formula with the three bounds that a query declares for it."""
+    """Return a score's formula with the bounds that a query declares for its rise, its fall and a replacement."""
     bounds = zip((Change.RISE, Change.FALL, Change.REPLACED), (rise, fall, replaced), strict=True)
     return ScoreClaims(name, shape, tuple(Claim(change, bound) for change, bound in bounds), scorer)
 
@@ -151,7 +148,7 @@ def _text(counts: Counts) -> str:
     return f"[{' '.join(_text(one) if isinstance(one, tuple) else str(one) for one in counts)}]"
 
 
-#: The largest change of N log2 N when a row is added to a table that then has at most `rows` rows.
+#: The largest change of N log2 N, for a table of N rows, when a row is added that makes N at most `rows`.
 LAST_INCREMENT = x_log2_x(rows) - x_log2_x(rows - 1)
 
 
@@ -161,8 +158,8 @@ def bound_at(bound: Formula, row_bound: int | None) -> Fraction:
     Raises
     ------
     InputError
-        If the bound grows without end, and the number of rows has no bound. Also if the bound is not a number,
-        not `LAST_INCREMENT`, and not made of numbers and `rows` by sums, products and quotients.
+        If the bound grows without end, and the number of rows has no bound. Also if the bound is something else than a
+        number, `LAST_INCREMENT`, or a formula of numbers and `rows` with sums, products and quotients.
 
     Examples
     --------
@@ -197,7 +194,7 @@ def _exact(bound: Formula, number: Fraction) -> Fraction:
 
 
 def _limit(bound: Formula) -> Fraction:
-    """Return the limit, for many rows, of a sum of constants and of constants divided by the number of rows."""
+    """Return the limit, for more and more rows, of a sum of constants and of quotients with constants above."""
     if bound.constant is not None:
         return bound.constant
     match bound.operation:

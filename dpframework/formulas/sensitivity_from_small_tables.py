@@ -1,7 +1,7 @@
 """Sensitivities derived from a formula: the largest changes on small tables, and a bound that fits these changes.
 
 Larger tables are then tried, too: some with more classes, and those on both sides of the counts at which a comparison
-in the formula changes. The bound is a guess until it is proved. To find it takes no solver, and gives the same bound on
+in the formula changes. The bound is a guess until it is proved. The search needs no solver, and finds the same bound on
 every machine.
 """
 
@@ -34,13 +34,13 @@ from dpframework.formulas.sensitivity_claims import LAST_INCREMENT, Change, Clai
 DIVISORS = (4, 16)  # the counts of the table with the largest change are divided by these, to see how changes grow
 DECLARE = "no bound can be derived, so declare the claims (FormulaScores.claims)"
 ROUNDING = 1e-9  # the largest difference that counts as rounding
-MOST_ATTAINED_ROWS = CLIMB_ROWS // 50  # a change found on a table with more rows counts as a limit that is not attained
+MOST_ATTAINED_ROWS = CLIMB_ROWS // 50  # if the largest change is on a table with more rows, it may still grow
 
 
 @final
 @attrs.frozen
 class DerivedClaim:
-    """A claim that was found, with the neighbours that come nearest to its bound.
+    """A claim that a search derived, with the neighbours that come nearest to its bound.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
     sizes = np.arange(1, len(values) + 1)
     last = slice(-5, None)
 
-    # Tables of very few rows may be exceptions. So a bound need only equal the last five changes, and be at least the
+    # Tables of very few rows may be exceptions. So a bound must equal the last five changes, but it may be above the
     # others.
     def fits(bound: np.ndarray) -> bool:
         return bool((abs(bound - values)[last] < ROUNDING).all() and (np.maximum(bound, 0) > values - ROUNDING).all())
@@ -179,5 +179,5 @@ def _derive_for_cells(shape: Cells, change: Change, group: int) -> DerivedClaim:
 
 
 def _simple_above(value: Fraction) -> list[Fraction]:
-    """Return fractions with small denominators that are at least a value, the simplest first."""
+    """Return, for each denominator from 1 to 60, the smallest fraction that is at least `value`."""
     return [Fraction(math.ceil(value * below), below) for below in range(1, 61)]

@@ -1,10 +1,11 @@
 """A reader of goals, which puts numbers into their text and evaluates it.
 
-The reader shares only the text of the denied claim with the code that writes goals, so an error there is not repeated
-here.
+A goal is an SMT-LIB text that denies a claim about two neighbouring tables. Given the counts of two tables, the reader
+tells whether a goal describes them. If so, it also tells how far their scores differ according to the goal, and how
+large the bound is.
 
-Given the numbers of two tables, the reader tells whether the goal describes them. If so, it tells by how much their
-scores differ, and how large the bound is, according to the goal.
+The reader does not use the code that writes goals, apart from the text of the denied claim. So an error in that code is
+not repeated here.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class GroundGoal:
             raise InputError("does not deny that the scores differ by at most the bound")
 
     def describes(self, numbers: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the numbers with the values of the goal's roots added, if all assumptions hold for them; else None."""
+        """Return the numbers, with the values of the goal's roots added; None if an assumption is false for them."""
         known = dict(numbers)
         for assumed in self.assumptions:
             # A root gets its value by the assumption about its power: `(or (< top 0.0) (= power top))`.
@@ -67,13 +68,13 @@ class GroundGoal:
         return known if all(value_in(assumed, known) for assumed in self.assumptions) else None
 
     def compare(self, numbers: Mapping[str, Any]) -> tuple[Any, Any] | None:
-        """Return `high - low` and `bound` for tables with such numbers; None if the goal does not describe them."""
+        """Return `high - low` and `bound` for tables with these numbers; None if the goal does not describe them."""
         known = self.describes(numbers) if self.definitions else None
         if known is None:
             return None
         high, above, low, below, bound, under = (value_in(self.definitions[name], known) for name in NAMED)
         if above <= 0 or below <= 0 or under <= 0 or (self.denied == _DENIALS[0] and above != below):
-            return None  # the goal assumes other denominators than these tables have
+            return None  # the denied claim is meant for positive denominators, and its short form for equal ones
         return high / above - low / below, bound / under
 
 

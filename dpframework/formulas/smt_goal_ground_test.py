@@ -1,9 +1,10 @@
 """The ground test: numbers of real neighbours put into goals, which must describe them.
 
-Solvers prove what a goal says. This module tests whether a goal describes the score correctly. It needs no solver, and
-it does not trust the code that wrote the goal: it puts the numbers of random neighbours into the text. Each pair of
-neighbours must fit some goal of the claim. (A pair that fits none shows that a fact is false or a case is missing.) The
-goal's `high - low` must be the change of the score, and its `bound` the bound of the claim.
+A goal is an SMT-LIB text that denies a claim about the scores of neighbours. Solvers prove what a goal says. This
+module tests whether a goal describes the score correctly. It needs no solver, and it does not trust the code that wrote
+the goal. It puts the numbers of random neighbours into the text. Each pair of neighbours must fit some goal of the
+claim. (A pair that fits none shows that a goal assumes something false, or that a case is missing.) The goal's `high -
+low` must be the change of the score, and its `bound` the bound of the claim.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from dpframework.formulas.sensitivity_claims import Change, Claim, ScoreClaims
 from dpframework.formulas.smt_goal_evaluator import CLOSE, GroundGoal
 
 SIZES = (1, 3, 9, 40, 10_000)  # the largest counts that a cell or a class has in random tables
-#: How far a query's score may be from the formula's, as a share of the score, since a query may round logarithms.
+#: How far the change of a query's score may be from that of the formula's score, as a share of the query's score (or of
+#: 1 if that is larger). A query may round logarithms.
 SCORE_TOLERANCE = 1e-6
-#: How far a query's change may be from the formula's, as a share of the claimed bound, or of 1 if that is larger.
+#: The same difference, as a share of the claimed bound (or of 1 if that is larger). Both limits apply.
 CHANGE_TOLERANCE = 0.01
 
 
@@ -64,11 +66,12 @@ def ground_problem(shape: Shape, claim: Claim, goals: Sequence[str], pairs: int 
     goals
         The goals, as text.
     pairs
-        How many random pairs of neighbours are tried. For `Outer`, all vertices are tried instead.
+        How many random pairs of neighbours are tried. For `Outer`, all combinations of extreme totals are tried
+        instead.
     """
     try:
         written = [GroundGoal(goal) for goal in goals]
-        told: dict[tuple[Any, ...], list[tuple[Any, Any]]] = {}  # several vertices have the same numbers
+        told: dict[tuple[Any, ...], list[tuple[Any, Any]]] = {}  # several pairs of totals have the same numbers
         for pair in neighbours(shape, claim, pairs):
             key = tuple(pair.numbers.items())
             if key not in told:
@@ -85,8 +88,8 @@ def ground_problem(shape: Shape, claim: Claim, goals: Sequence[str], pairs: int 
 def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
     """Return how a query's scores differ from its formula's scores on random neighbours; None if they agree.
 
-    Only changes between neighbours are compared, so a constant that all candidates share does not matter. Nothing is
-    compared without a scorer, or for scores of totals and vectors.
+    Only changes between neighbours are compared, so the query may add a constant to all scores. If the query has no
+    scorer, or if the formula is one of totals or a vector, nothing is compared.
     """
     if scored.scorer is None or not isinstance(scored.shape, Parts | Cells):
         return None
@@ -140,7 +143,7 @@ def _problem(found: Sequence[tuple[Any, Any]], claim: Claim, pair: GroundPair) -
 
 
 def bound_of(claim: Claim, numbers: Mapping[str, Any]) -> float:
-    """Return the bound of a claim for tables with such numbers."""
+    """Return the bound of a claim for tables with these numbers."""
     values: dict[Formula, Any] = {rows: float(numbers.get("rows", 0))}
     for leaf in claim.bound.leaves(Operation.PUBLIC):
         values[leaf] = float(numbers[str(leaf)])
@@ -152,7 +155,7 @@ def _show(numbers: Mapping[str, Any]) -> str:
 
 
 def neighbours(shape: Shape, claim: Claim, pairs: int) -> Iterator[GroundPair]:
-    """Yield neighbours of the kind that a claim is about: `pairs` random ones or, for `Outer`, all vertices."""
+    """Yield neighbours of the kind that a claim is about: random ones or, for `Outer`, those with extreme totals."""
     random = np.random.default_rng(20)
     if isinstance(shape, Outer):
         yield from _pairs_of_totals(shape, claim)
@@ -169,7 +172,7 @@ def neighbours(shape: Shape, claim: Claim, pairs: int) -> Iterator[GroundPair]:
 
 
 def _pair(claim: Claim, numbers: dict[str, Any], shared: Any, more: Any, score: Callable[[Any], Any]) -> GroundPair:
-    """Return neighbours in the order of a claim. For a fall, the table with more rows is the one called low."""
+    """Return neighbours with low and high in a claim's order. For a fall, low is the table with more rows."""
     low, high = (more, shared) if claim.change is Change.FALL else (shared, more)
     return GroundPair(numbers, score(low), score(high), low, high)
 
@@ -188,7 +191,7 @@ def _pair_of_parts(shape: Parts, claim: Claim, random: np.random.Generator, size
 
 
 def aggregate_of(aggregate: Formula, counts: NDArray[np.int64]) -> Any:
-    """Return the value of a sum or a largest value over classes with such counts. It is exact if it is rational."""
+    """Return a sum or a largest value over classes with these counts. It is exact if it has no root or logarithm."""
     exact = is_rational(aggregate)
     table = counts.astype(object if exact else np.float64)
     return value_of(aggregate, {n: table, rows_of_part: np.asarray(table.sum())}, exact)
@@ -215,7 +218,7 @@ def _pair_of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size
 
 
 def _pairs_of_totals(shape: Outer, claim: Claim) -> Iterator[GroundPair]:
-    """Yield, for several numbers of rows, pairs with each total and each row's change of it at an end of its range."""
+    """Yield pairs with each total, and its change by a row, at either end of its range, for several numbers of rows."""
     ends = list(combinations((False, True), repeat=len(shape.totals)))
     moves = list(combinations(ends, repeat=2)) if claim.change is Change.REPLACED else [(None, end) for end in ends]
     for number, at, (out, into) in combinations((0, 1, 2, 9, 40), ends, moves):
@@ -231,7 +234,7 @@ def _pairs_of_totals(shape: Outer, claim: Claim) -> Iterator[GroundPair]:
 
 
 def _pair_of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> GroundPair:
-    """Return a pair whose high score is a norm: of what a row adds to a vector, or of how two rows differ in it."""
+    """Return a pair with the low score 0. Its high score is the norm of a row's entries, or of two rows' difference."""
     free = list(dict.fromkeys(one for entry in shape.entries for one in entry.leaves(Operation.PUBLIC)))
     before = [_draw_row(shape, free, random) for _ in range(2)]
     numbers = {str(one): before[0][one] for one in free}

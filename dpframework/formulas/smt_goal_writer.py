@@ -1,9 +1,9 @@
 """Goals for solvers: SMT-LIB text that is written from formulas.
 
 Most goals state what is known about two neighbouring tables, and that their scores `high` and `low` differ by more than
-`bound`. A solver that answers `unsat` has proved the claim for all tables that the goal describes. The text names these
-three ratios, so that anybody can put in the numbers of real tables (see `smt_goal_ground_test`). Other goals state that
-a denominator is negative, or that a fact does not hold.
+`bound`. A solver that answers `unsat` has proved the claim for all tables that the goal describes. The text names the
+ratios `high`, `low` and `bound`, so that anybody can put in the numbers of real tables (see `smt_goal_ground_test`).
+Other goals state that a denominator is negative, or that a fact about a sum over classes does not hold.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Goal:
         raise UnprovableError(f"no rule covers '{formula}'")
 
     def deny(self, high: Ratio, low: Ratio, bound: Ratio) -> None:
-        """Make it the goal's claim that `high - low` is more than `bound`."""
+        """Set the denied claim of the goal: `high - low` is more than `bound`."""
         names = {"high": high, "low": low, "bound": bound}
         for name, (top, bottom) in names.items():
             self.definitions |= {f"{name}.num": top, f"{name}.den": bottom}
@@ -199,7 +199,7 @@ def is_whole(formula: Formula) -> bool:
 
 
 def assume_sign(goal: Goal, quotient: Formula, denominator: Ratio, zero: bool) -> None:
-    """Assume that a quotient's denominator is 0, or else positive, which for a whole number means at least 1."""
+    """Assume that a quotient's denominator is 0 (if `zero`), or else positive: at least 1 if it is a whole number."""
     top, _ = denominator
     if zero:
         goal.assume(f"(= {top} 0.0)")
@@ -208,7 +208,7 @@ def assume_sign(goal: Goal, quotient: Formula, denominator: Ratio, zero: bool) -
 
 
 def table_ratio(goal: Goal, body: Formula, terms: Mapping[Formula, Ratio], zeros: Iterable[bool]) -> Ratio:
-    """Return the ratio of a score on one table, and assume of each of its denominators whether it is 0 or positive.
+    """Return a score on one table as a ratio. Assume for each denominator in the score that it is 0, or positive.
 
     Parameters
     ----------
@@ -227,6 +227,6 @@ def table_ratio(goal: Goal, body: Formula, terms: Mapping[Formula, Ratio], zeros
 
 
 def without_claim(text: str) -> str:
-    """Return a goal without its claim. Some table must fit this, or else the proof is about no table at all."""
+    """Return a goal without its denied claim. Some table must fit it, or else the proof is about no table at all."""
     kept, _ = text.split(CLAIM)
     return f"{kept}(check-sat)\n"

@@ -3,19 +3,20 @@
 A goal is an SMT-LIB text that denies a claim in one case. By refuting the goal, solvers prove the claim in that case.
 
 1. *One cell.* An added row raises the count of one cell by 1, or of none. (Tests check this for the code that counts.)
-The numbers of rows in the cells are unknown, so one goal for each cell, and one for no cell, cover all tables.
+The numbers of rows in the cells are unknowns of a goal. So one goal for each cell, and one for no cell, cover all
+tables.
 2. *Replaced.* Each of the two tables is a shared table with one row added. There is a goal for each pair of
 different places of these two rows, where a place is a cell or no cell.
 3. *Several rows.* Up to k rows are added to cells in any way. One goal covers all ways, with an unknown number of new
 rows for each cell. Under replacement, a second unknown number for each cell counts the rows that leave.
 4. *Zero cases.* As in `smt_goals_for_parts`, there is a goal for each way that denominators are 0 or positive. There is
-also one goal for each denominator, which shows that this denominator is negative on no table.
+also one goal for each denominator, which shows that this denominator is never negative.
 5. *Extremes.* Let x and y change by at most b between two tables. Then max(x, y) changes by at most b, too. On the
 table with the higher maximum, the maximum equals x or y, say x. On the other table x is lower by at most b, and the
-maximum is at least x. The same holds for a minimum, and by induction for any number of formulas. The fall of -x is the
-rise of x.
-6. *Range.* A score that lies between 0 and b on every table moves by at most b, whatever the rows. There are two goals
-for each way that denominators are 0: that the score is above b, and that it is below 0.
+maximum is at least x, so the maximum is lower by at most b, too. The same holds for a minimum, and by induction for any
+number of formulas. The fall of -x is the rise of x.
+6. *Range.* A score that lies between 0 and b on every table moves by at most b, whichever rows change. There are two
+goals for each way that denominators are 0. One says that the score is above b, the other that it is below 0.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _terms(goal: Goal, shape: Cells, counts: list[str]) -> dict[Formula, Ratio]:
 
 
 def _case(shape: Cells, claim: Claim, whole: bool, zeros: tuple[bool, ...], move: tuple[Spot, Spot] | None) -> str:
-    """Return the goal for one combination of denominators that are 0, for a row that moves or for several rows."""
+    """Return the goal for one combination of denominators that are 0. If `move` is None, several rows join or leave."""
     goal = Goal(whole)
     names = [goal.count(str(cell), gap=False) for cell in shape.cells]
     if move is not None:

@@ -1,21 +1,22 @@
 """Goals for scores of parts, for any number of parts and classes.
 
 1. *One part.* A row is in one part, so a score, which is a sum over disjoint parts, changes by as much as that part's
-formula. Let the row's class have c rows before it is added, and let the other classes have R' rows together. The
-numbers c, R' >= 0 for which c + R' + 1 is at most the number of rows of the table cover all cases.
+formula. Let the row's class have c rows in that part before the row is added, and let the part's other classes have R'
+rows together. The goals have c and R' as unknowns, and assume that c, R' >= 0 and that c + R' + 1 is at most the
+table's number of rows. So they cover all tables.
 2. *The rest.* A sum over the other classes does not change, so it is one unknown s. The same holds for a largest value.
 Facts about s are proved by induction over classes. A fact must hold for no class (s = 0, R' = 0). If it holds for s and
 R', it must still hold after a class of x rows joins. Let phi(x) be the term of this class. The sum is then s + phi(x),
-or the largest value is max(s, phi(x)), and the classes have R' + x rows. So the number of classes is free. The term phi
-may read the class's count alone: a sum whose terms read the part's rows is refused.
+or the largest value is max(s, phi(x)), and the classes have R' + x rows. So the proof holds for any number of classes.
+The term phi may read only the class's count: a sum whose terms read the part's rows is refused.
 3. *x log2 x* is an unknown function f with f(0) = f(1) = 0, whose increments f(x + 1) - f(x) grow and are at least 0.
 The true function is such a function (it is convex, and 0 at 0 and 1).
-4. *Zero cases.* A denominator is 0, positive or negative, before and after. There is a goal for each combination of the
-first two cases. There is also one goal for each denominator, which shows that this denominator is negative on no table.
+4. *Zero cases.* Before and after the row is added, a denominator is 0, positive or negative. There is a goal for each
+combination of 0 and positive. There is also one goal for each denominator, which shows that it is never negative.
 5. *Replaced.* Both tables have at most R rows, and each is a shared table with one row added. The score of the first is
 at most `fall` below that of the shared table, and the score of the second at most `rise` above it. So the change is at
-most `rise + fall`, both at R rows, which is compared with the claim. Two tables attain this change if the score of one
-part can rise and that of another can fall.
+most `rise + fall`. One goal compares this sum, for R rows, with the claimed bound. The sum is attained if the score of
+one part can rise by `rise` and that of another can fall by `fall`.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _fact(goal: Goal, fact: str, body: Formula, s: str, rest: str) -> str:
 
 
 def provable_facts(aggregate: Formula) -> tuple[str, ...]:
-    """Return the facts to try on an aggregate. None are tried if it holds x log2 x, since no goal needs them there."""
+    """Return the facts to try on an aggregate: none if it contains x log2 x, since no goal needs facts about it."""
     return () if aggregate.leaves(Operation.X_LOG_X) else FACTS
 
 
@@ -79,7 +80,7 @@ def _term(goal: Goal, body: Formula, count: str) -> str:
 
 
 def part_goals(shape: Parts, claim: Claim, facts: Mapping[Formula, Sequence[str]], whole: bool) -> list[str]:
-    """Return the goals of a claim about one row that is added (see the module).
+    """Return the goals of a claim about one row that is added, by the rules 1 to 4 of the module.
 
     Parameters
     ----------

@@ -2,10 +2,10 @@
 
 A total lies between 0 and h N, where N is the number of rows and h is `Total.per_row`. An added row moves the total by
 a number in [-fall, rise]. Let a formula have degree 1 in each total, and divide only by the number of rows or by a
-constant. Its change has degree 1 in each total and in each move. So the change is largest at a vertex of the box of all
-totals and moves. There is a goal for each vertex, with N as the only unknown. If a total is only multiplied by a number
-and added, the change does not depend on where the total is in its range, so only one end is tried. Formulas of another
-form are refused.
+constant. The formula's change by a row then has degree 1 in each total and in each total's move. So the change is
+largest at a vertex of the box in which all totals and moves lie. There is a goal for each vertex, with N as the only
+unknown. If a total is only multiplied by a number and added, the change does not depend on where the total is in its
+range, so only one end is tried. Formulas of another form are refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpframework.formulas.score_structures import Outer, table_rows
 from dpframework.formulas.sensitivity_claims import Change, Claim
 from dpframework.formulas.smt_goal_writer import Goal, Ratio, UnprovableError, divisions, number_text, table_ratio
 
-_END = tuple[bool, ...]  #: For each total, whether it, or its move, is at the upper end of its range.
+_END = tuple[bool, ...]  #: For each total, whether the total (or its move) is at the upper end of its range.
 
 
 def outer_goals(shape: Outer, claim: Claim) -> Iterator[str]:
@@ -86,7 +86,10 @@ def require_multilinear(shape: Outer) -> None:
 
 
 def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END], empty: bool) -> str:
-    """Return the goal of one vertex, where each total and each total's move is at an end of its range."""
+    """Return the goal of one vertex, for tables without rows (`empty`) or with rows before a row is added.
+
+    At a vertex, each total (`at`) and each total's moves (`moves`) are at an end of their range.
+    """
     goal = Goal(False)
     rows = goal.count("N")
     goal.assume(f"({'=' if empty else '>='} {rows} {'0.0' if empty else '1.0'})")

@@ -39,7 +39,7 @@ def versions() -> dict[str, str]:
 
 
 def solve(solver: str, text: str, effort: int = 1) -> str:
-    """Return a solver's answer, `unsat`, `sat` or `unknown`. A text that it cannot read gives `unknown`.
+    """Return a solver's answer: `unsat`, `sat` or `unknown`. If the solver cannot read the text, this is `unknown`.
 
     Parameters
     ----------

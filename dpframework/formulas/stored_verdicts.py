@@ -25,7 +25,7 @@ from dpframework.formulas.user_cache_folder import cache_folder, write_cached
 
 @functools.cache
 def rules_digest() -> str:
-    """Return the SHA-256 of the code of `dpframework.formulas`. After any change of it, claims are proved anew."""
+    """Return the SHA-256 of the code of `dpframework.formulas`. If this code changes, claims are proved anew."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
@@ -33,12 +33,12 @@ def rules_digest() -> str:
 def proved_claims(shape: Shape, claims: tuple[Claim, ...], effort: int = 1) -> tuple[Proof, ...]:
     """Return verdicts on claims (see `prove`), from the cache if it has them.
 
-    New verdicts are kept if the user's cache folder can be written. If one of them is a refutation, none is kept: the
-    tables that refute a claim are found again without solvers.
+    New verdicts are kept if the user's cache folder can be written. If a claim is refuted, no verdict is kept, since
+    the tables that refute a claim are found again without solvers.
     """
     content = [shape.digest, [claim.form for claim in claims], effort, rules_digest(), sorted(versions().items())]
     path = cache_folder("proofs") / f"{hashlib.sha256(json.dumps(content).encode()).hexdigest()}.json"
-    # A file that is missing or holds something else is as good as none.
+    # If the file is missing or holds something else, the claims are proved below.
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, InputError):
         found = parsed_json(path.read_text(encoding="utf-8"))
         return tuple(

@@ -13,7 +13,7 @@ from dpframework.formulas.score_structures import Adds, Outer, table_rows
 from dpframework.formulas.sensitivity_claims import Change, Claim, Neighbours
 
 ROWS = (0, 1, 2, 5, 20, 1000)  # the numbers of rows that are tried for a function of totals
-MOST_ENDS = 6  # vectors with more public parameters are not tried, since both ends of all ranges are combined
+MOST_ENDS = 6  # vectors with more public parameters are not tried: their ranges' ends have too many combinations
 
 
 def find_refuting_totals(shape: Outer, claim: Claim) -> Neighbours | None:

@@ -20,9 +20,9 @@ from dpframework.formulas.score_structures import Cells, Parts, Scored
 
 LARGEST_COUNT = 1 << 31  # the largest count at which a comparison is tried
 OTHERS = (0, 1, 30, 1000)  # the counts of all other cells, or classes, while one of them grows
-MOST_TABLES = 4096  # the most tables of one number of cells; if there are more, some are drawn
-MANY_CLASSES = 12  # a number of classes that is larger than that of the smallest tables
-FEW_CLASSES = 3
+MOST_TABLES = 4096  # the most combinations of counts that are all tried; if there are more, some are drawn
+MANY_CLASSES = 12  # the number of classes of tables with more classes than the smallest tables have
+FEW_CLASSES = 3  # the number of classes of other tables
 SEED = 11
 
 _GRID = np.unique(np.concatenate([np.arange(64), np.geomspace(64, LARGEST_COUNT, 200)]).astype(np.int64))
@@ -55,7 +55,10 @@ def tables_at_thresholds(shape: Cells) -> NDArray[np.int64]:
 
 
 def tables_of_parts(shape: Parts) -> list[NDArray[np.int64]]:
-    """Return tables of one part with few and with many classes, some at thresholds, each of shape (tables, classes)."""
+    """Return two arrays of tables of one part, shape (tables, classes): with few classes, and with many.
+
+    In some of these tables, a class's count is near a count at which a comparison changes.
+    """
     near = _near_thresholds(shape, 0, FEW_CLASSES)
     few = _product([near, [*near, 30, 1000], [0, 1, 5]])
     small = [table for rows in range(MANY_CLASSES) for table in _partitions(rows, rows)]
@@ -92,7 +95,10 @@ def _comparisons(shape: Scored) -> Iterator[tuple[Formula, Formula]]:
 def _is_at_least(
     shape: Scored, one: Formula, other: Formula, place: int, number: int, others: int, counts: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Tell for some counts of one cell or class, with `others` in all other ones, whether `one` is at least `other`."""
+    """Tell, for each of `counts`, whether `one` is at least `other`, on the table that has it at `place`.
+
+    All other cells or classes of the table have `others` rows.
+    """
     table = np.full((len(counts), number), others, dtype=np.float64)
     table[:, place] = counts
     low, high = (_values(shape, side, table, place) for side in (other, one))
@@ -100,7 +106,7 @@ def _is_at_least(
 
 
 def _values(shape: Scored, formula: Formula, table: NDArray[np.float64], place: int) -> NDArray[np.float64]:
-    """Return the values of a formula for each table. One that reads a class's count is taken for one class."""
+    """Return the values of a formula for each table. If it reads a class's count, this is the count at `place`."""
     if isinstance(shape, Cells):
         return np.asarray(value_of(formula, {cell: table[:, k] for k, cell in enumerate(shape.cells)}))
     counts = table[:, place] if _reads_class(formula) else table
@@ -113,7 +119,7 @@ def _reads_class(formula: Formula) -> bool:
 
 
 def _partitions(rows: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Yield the class counts of a part of so many rows, the largest first, each at most `most`."""
+    """Yield the class counts of parts of `rows` rows. Counts are at most `most`, and the largest stands first."""
     if not rows:
         yield ()
     for first in range(min(rows, most), 0, -1):
@@ -122,7 +128,7 @@ def _partitions(rows: int, most: int) -> Iterator[tuple[int, ...]]:
 
 
 def _product(choices: list[list[int]]) -> NDArray[np.int64]:
-    """Return all tables with one of the given counts in each cell, or some of them if there are too many."""
+    """Return all tables with one of the given counts in each cell, or `MOST_TABLES` of them if there are more."""
     number = int(np.prod([len(one) for one in choices]))
     if number <= MOST_TABLES:
         return np.array(list(itertools.product(*choices)), dtype=np.int64).reshape(-1, len(choices))

@@ -1,4 +1,4 @@
-"""The user's cache folder, for generated kernels (beside which numba keeps compiled code) and verdicts on claims."""
+"""The user's cache folder, for generated code (beside which numba keeps the compiled code) and verdicts on claims."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def cache_folder(name: str) -> Path:
 def write_cached(path: Path, text: str) -> bool:
     """Write a text into a file of the cache, unless it holds the text already. Tell whether the file now holds it.
 
-    Another process sees the old file or the whole new one. Without the file everything works, but slower.
+    Another process sees either the old file or the whole new one. Everything also works without the file, but slower.
     """
     try:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
