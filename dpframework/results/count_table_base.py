@@ -48,7 +48,7 @@ class CountTable(Tabular, DrawableResult):
             """The variance of the noise of each count. Each subclass has this field."""
 
     def _require_counts(self) -> None:
-        """Refuse counts if there is not one finite number for each cell."""
+        """Refuse counts that are not one finite number for each cell."""
         shape = tuple(map(len, self.labels))
         if len(self.names) != len(shape) or self.counts.shape != shape:
             raise InputError(f"counts of shape {self.counts.shape} are not one for each cell of {shape}")

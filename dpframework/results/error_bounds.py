@@ -1,8 +1,8 @@
 """Bounds on the errors of results, each in the unit of its result.
 
 A bound follows from public facts only: the plan's noise, the schema, and the approximate number of rows. On any table,
-95 % of releases satisfy it. It covers the error that noise causes. Any other error is called a bias, and is stated
-separately.
+95 % of releases satisfy the bound. It covers the error that noise causes. Any other error is called a bias, and is
+stated separately.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ class ErrorBound:
     size
         The public facts about the number of rows.
     whole
-        A number in the same unit, such as the number of rows. The amount is also shown as a share of it. None if it is
-        not known.
+        A number in the same unit, such as the number of rows. The amount is also shown as a share of this number. None
+        if no such number is known.
     whole_text
         `whole` in words, such as "the range from 0 to 100".
     likely
-        The largest value that the exact number is expected to have. If the error is larger, it hides the number. None
-        if no such value is known.
+        The largest value that the exact number is expected to have. An error of this size or more hides the number.
+        None if no such value is known.
     likely_text
         `likely` in words, such as "the average of the 12 counts".
     note
@@ -254,7 +254,7 @@ def percent_text(share: float) -> str:
 
 
 def bound_of_supports(bound: ErrorBound, cells: int, most: int | None = None) -> ErrorBound:
-    """Return the error bound for supports of redescriptions, which are sums of cells of a noisy table.
+    """Return the error bound for supports: numbers of rows for which descriptions hold, added up from noisy cells.
 
     The bound holds for any pair of descriptions that is fixed beforehand. An error of a quarter of all rows hides a
     support: if two independent descriptions each hold for half of the rows, both hold for a quarter of the rows by

@@ -102,11 +102,11 @@ class Estimate(Tabular, DrawableResult):
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The value and the interval as text, with a last decimal place of at most a tenth of the interval's width.
+        """The value and the interval as text. A step of the last decimal is at most a tenth of the interval's width.
 
-        There are at most 12 decimals, and none if all three numbers are whole. The ends are rounded outwards, so that
-        the interval does not become narrower. Numbers with more digits than a float has are written with a power of
-        ten.
+        There are at most 12 decimals, and none if the value and both ends are whole. The ends are rounded outwards, so
+        that the interval does not become narrower. If one of the three is beyond 1e16, where floats skip whole numbers,
+        all are written with a power of ten.
         """
         if max(abs(self.value), abs(self.low), abs(self.high)) >= MANY_DIGITS:
             value, low, high = (

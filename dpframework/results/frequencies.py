@@ -2,9 +2,9 @@
 
 Everything here is post-processing of one release. The noise of each count has the same variance v. A margin is a table
 of sums of cells. If the noise of the cells is independent, the noise of a sum of k cells has the variance k v. If the
-total is exact, the noise of all s cells adds up to 0. Then the noise of any two cells has the covariance -v / (s - 1),
-and the noise of a sum of k cells has the variance k v (s - k) / (s - 1). A margin of a margin is the margin of the
-table, with the same variance. All margins have the same total.
+total is exact, the noise of all s cells adds up to 0. Then, by symmetry, the noise of any two cells has the covariance
+-v / (s - 1), and the noise of a sum of k cells has the variance k v (s - k) / (s - 1). The margin of a margin is also a
+margin of the table, with the same variance. All margins have the same total.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SHOWN = 50  # the largest number of rows of a printed table
-_COLUMNS = 8  # the largest number of columns of a cross table; with more labels each cell has its own row
+_COLUMNS = 8  # the largest number of columns of a printed cross table; with more labels each cell has its own row
 
 
 def _reach(variance: float) -> int:
@@ -55,7 +55,7 @@ class Frequencies(CountTable):
     variance
         The variance of the noise of each count.
     exact_total
-        Whether the noise of all counts adds up to 0. So it is for K-norm noise if the number of rows is public.
+        Whether the noise of all counts adds up to 0. K-norm noise does so if the number of rows is public.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Frequencies(CountTable):
     exact_total: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     def __attrs_post_init__(self) -> None:
-        """Refuse counts if there is not one finite number for each cell."""
+        """Refuse counts that are not one finite number for each cell."""
         self._require_counts()
 
     @property
@@ -138,7 +138,7 @@ class Frequencies(CountTable):
         return pl.DataFrame(self._label_columns() | numbers)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form that `from_dict` reads. It also has the margin of the 95 % intervals."""
+        """Return a JSON-safe form that `from_dict` reads. It also has the half-width of the 95 % intervals."""
         within = Noisy.margin_of(self.variance)
         return {**super().to_dict(), "exact_total": self.exact_total, "within": within}
 
@@ -148,7 +148,7 @@ class Frequencies(CountTable):
         return cls(*cls._fields_of(form), exact_total=form.get("exact_total", False))
 
     def draw(self, axes: Any) -> None:
-        """Draw bars with intervals or, for several attributes, a map of cells."""
+        """Draw bars with intervals or, for several attributes, a heat map of the cells."""
         if len(self.names) == 1:
             places = range(len(self.labels[0]))
             counts = self.counts.tolist()

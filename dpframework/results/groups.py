@@ -1,4 +1,4 @@
-"""A table of results by group: one number for each group of rows, with its interval or its error in rows."""
+"""A table with one number for each group of rows, and the number's confidence interval or its error in rows."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def _as_results(given: Iterable[OfGroup]) -> tuple[OfGroup, ...]:
 class Groups(Tabular, DrawableResult):
     """One number for each group of rows.
 
-    The groups follow from the schema: there is one group for each combination of labels, even if no row has it. Each
-    interval holds with a probability of 95 % by itself. If all intervals hold at once, `note` says so.
+    The groups follow from the schema: there is one group for each combination of labels, even if no row has these
+    labels. Each interval holds with a probability of 95 % by itself. If all intervals hold at once with this
+    probability, `note` says so.
 
     Attributes
     ----------
@@ -89,7 +90,7 @@ class Groups(Tabular, DrawableResult):
         Raises
         ------
         InputError
-            If there is no such group. The message gives the nearest name.
+            If there is no such group. The message names the nearest group.
         """
         wanted = (labels,) if isinstance(labels, str) else tuple(labels)
         if wanted not in self.groups:

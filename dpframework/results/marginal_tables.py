@@ -2,8 +2,8 @@
 
 Everything here is post-processing of releases. The counts are unbiased, so they may be negative, and they are not whole
 numbers. The marginals agree: if you sum one marginal over some of its attributes, you get exactly the marginal of the
-other attributes. The noise of cells is correlated. So the stated error of a smaller marginal is less than the error of
-sums of cells with independent noise.
+other attributes. The noise of cells is correlated, and partly cancels in sums of cells. So the stated error of a
+smaller marginal is less than if the cells of the larger marginal had independent noise.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ class MarginalTable(CountTable):
     variance
         The variance of the noise of each count.
     residuals
-        The marginal is a sum of residuals, one for each subset of its attributes (see `marginal_residuals`). For each
-        residual, its attributes and the variance of the noise of one of its numbers. Empty if unknown.
+        The marginal is a sum of residuals, one for each subset of its attributes (see `queries.Residuals`). Each entry
+        has the attributes of one residual, and the variance of the noise of one of that residual's numbers. Empty if
+        the variances are unknown.
 
     Examples
     --------
@@ -82,8 +83,7 @@ class MarginalTable(CountTable):
     def total(self, **among: str | Iterable[str]) -> Noisy:
         """Return the sum of several cells, such as those of a range of ages, with the error of this sum.
 
-        The noise of cells is correlated, so the error is not that of a sum of independent counts. If more cells are
-        summed, more of the noise cancels.
+        The noise of cells is correlated, so part of it cancels in the sum. The stated error takes this into account.
 
         Parameters
         ----------
@@ -133,8 +133,8 @@ class MarginalTable(CountTable):
         """Return the nearest counts that are not negative and have the same total. These counts are biased.
 
         On average, counts of cells with few rows become too large. Counts of cells with many rows become too small, by
-        the same amount in total. So do not add up many of these counts, and do not expect that two marginals agree. If
-        the total is not positive, all counts are 0.
+        the same amount in total. So do not add up many of these counts, and do not expect two marginals to agree. If
+        the total is not positive, all returned counts are 0.
         """
         return self._frequencies().nonnegative()
 
@@ -165,7 +165,7 @@ class MarginalTable(CountTable):
         return cls(*cls._fields_of(form), form.get("residuals", ()))
 
     def draw(self, axes: Any) -> None:
-        """Draw bars with intervals or, for several attributes, a map of cells."""
+        """Draw bars with intervals or, for several attributes, a heat map of the cells."""
         self._frequencies().draw(axes)
 
     def _text_table(self) -> TextTable:
@@ -183,9 +183,9 @@ def axis_share(size: int, summed: int, *, inside: bool) -> float:
     """Return the factor that one attribute contributes to the variance of a sum of cells, for one residual.
 
     The variance is that of one number of the residual, times one factor for each attribute of the marginal. Let the
-    attribute have n values, of which r are summed. If the residual has the attribute, its n numbers along this axis add
-    up to 0, and the sum of r of them has r (n - r) / (n - 1) times the variance of one. If the residual does not have
-    the attribute, each of the n values gets 1 / n of a number of the residual. The sum of r values then has r**2 / n**2
+    attribute have n values, of which r are summed. If it is an attribute of the residual, the residual's n numbers
+    along this axis add up to 0. By symmetry, the sum of r of them has r (n - r) / (n - 1) times the variance of one. If
+    it is not, each of the n values gets 1 / n of one number of the residual. The sum of r values then has r**2 / n**2
     times the variance of that number.
 
     Parameters
@@ -195,7 +195,7 @@ def axis_share(size: int, summed: int, *, inside: bool) -> float:
     summed
         The number r of summed values.
     inside
-        Whether the residual has the attribute.
+        Whether the attribute is one of the residual's.
     """
     if inside:
         return summed * (size - summed) / (size - 1) if size > 1 else 0.0

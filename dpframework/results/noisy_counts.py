@@ -81,7 +81,7 @@ class Noisy:
         return math.sqrt(self.variance)
 
     def margin(self, level: float = CONFIDENCE) -> float:
-        """Return the half-width of `interval`: the noise is at most this with at least this probability."""
+        """Return the half-width of `interval`: with at least the probability `level`, the noise is at most this."""
         return self.margin_of(self.variance, level)
 
     @staticmethod
@@ -165,10 +165,10 @@ def quantile(error: float) -> float:
     """Return the number of standard deviations that noise exceeds, on either side, with at most this probability.
 
     The noise is a sum of independent Laplace and normal noise. Such a sum is normal with a random variance. There are
-    two extreme cases: the variance is constant (normal noise alone), or it is one exponential (Laplace noise alone). We
-    take the larger of the quantiles in these two cases as a bound for all sums. Up to a level of 0.9 the quantile of
-    normal noise is larger, and from 0.92 on the quantile of Laplace noise. We know no proof. Tests compute the
-    quantiles of many such sums.
+    two extreme cases: the variance is constant (normal noise alone), or it has an exponential distribution (Laplace
+    noise alone). We take the larger of the quantiles in these two cases as a bound for all sums. Up to a level (1 -
+    `error`) of 0.9 the quantile of normal noise is larger, and from 0.92 on the quantile of Laplace noise. We know no
+    proof of the bound, but tests compute the quantiles of many such sums.
     """
     return max(-math.log(error) / math.sqrt(2), -NormalDist().inv_cdf(error / 2))
 
@@ -176,8 +176,8 @@ def quantile(error: float) -> float:
 def heavy_deviation(variance: float) -> float:
     """Return the standard deviation that intervals use. It is at least the square root of the variance.
 
-    It is the standard deviation of continuous Laplace noise with the same scale as discrete Laplace noise of this
-    variance. It is larger than that of the discrete noise. So intervals also cover the tails of noise that is nearly
-    always 0.
+    Take the scale of discrete Laplace noise with this variance. The result is the standard deviation of continuous
+    Laplace noise of that scale, which is larger than that of the discrete noise. So intervals also cover the tails of
+    noise that is nearly always 0.
     """
     return 1 / (math.sqrt(2) * math.asinh(1 / math.sqrt(2 * variance))) if variance > 0 else 0.0

@@ -104,7 +104,7 @@ def axes_or_new(ax: Any | None, **figure: Any) -> Any:
 
 
 def without_math(drawn: Any) -> Any:
-    """Return a figure or axes with formulas disabled. Otherwise matplotlib reads text between two $ as a formula."""
+    """Return the figure or axes with formulas disabled, since matplotlib reads text between two $ as a formula."""
     from matplotlib.text import Text
 
     for text in drawn.figure.findobj(Text):

@@ -30,9 +30,9 @@ def _share(value: Any) -> Fraction:
 @final
 @attrs.frozen
 class RowsPerUnit(Tabular, DrawableResult):
-    """A number of rows that is enough for all but a share of the units, with its error in units.
+    """A number of rows per unit that is enough for all but a share of the units, with its error in units.
 
-    On any table, and with a probability of 95 %, the units with more rows are at most the share `outside` of all units
+    On any table, and with a probability of 95 %, the units with more rows are at most the share `outside` of all units,
     plus `units` further units.
 
     Attributes

@@ -18,15 +18,16 @@ GRID = 2**50  # ends of intervals are multiples of 1 / GRID, since further digit
 def least_share(first: Noisy, second: Noisy, most: float) -> float:
     """Return the lower end of the interval: the smallest j in [0, 1] for which noise can explain D(j).
 
-    It is 1 if there is no such j. D(j) is linear in j, and the reach of noise is convex in j. So D(j) minus the reach
-    is concave, and Newton's steps from j = 1 decrease to the smallest such j without passing it.
+    It is 1 if there is no such j. Noise reaches `most` standard deviations, and half a step of D(j). D(j) is linear in
+    j, and this reach is convex in j. So D(j) minus the reach is concave, and lies below its tangents. Newton's steps
+    from j = 1 follow the tangents, so they decrease to the smallest such j without passing it.
 
     Parameters
     ----------
     first, second
         The two noisy counts.
     most
-        The reach of noise, in standard deviations.
+        The reach of the noise, in standard deviations of the noise of D(j).
     """
     deviations = heavy_deviation(first.variance), heavy_deviation(second.variance)
     j = 1.0
