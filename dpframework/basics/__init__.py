@@ -1,7 +1,8 @@
 """The everyday miners, such as counts, sums and medians.
 
 They release counts, tables of counts, marginals, sums, means, variances, quantiles, shares and frequent values. Others
-find keys of open attributes, bounds, grids, and the number of rows per unit that is enough.
+find the values of attributes whose values the schema does not list, bounds of an attribute, grids with smaller cells
+where there are more rows, or a number of rows per privacy unit that is enough for most units.
 """
 
 import lazy_loader

@@ -23,14 +23,14 @@ from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
 _FIRST_LOOK = (
-    "under replace-one at most {} of the cost can be lost: the first look counts all rows in the grid, which a "
-    "replaced row does not change while it stays in the grid, and a row that leaves the grid changes one count of each "
-    "look by 1, where a change of 2 is claimed"
+    "under replace-one at most {} of the cost can be lost: the cost allows a replaced row to change the counts of each "
+    "look by 2. But the first look counts all rows of the grid, and a row that stays in the grid does not change this "
+    "number. A row that leaves the grid changes one count of each look, by 1"
 )
 _GAUSSIAN = (
-    "the cost is what any noise of that rho may lose, but Gaussian noise loses at most 0.56, 0.76 and 0.82 of it at a "
-    "delta of 0.1, 0.03 and 0.01; under replace-one 0.35, 0.58 and 0.65, as the first look counts all rows in the "
-    "grid, which a replaced row does not change while it stays in the grid"
+    "the cost is what any noise of that rho may lose. Gaussian noise loses at most 0.56, 0.76 and 0.82 of the cost at "
+    "a delta of 0.1, 0.03 and 0.01. Under replace-one, it loses at most 0.35, 0.58 and 0.65 of the cost, since the "
+    "first look counts all rows of the grid, and a row that stays in the grid does not change this number"
 )
 
 
@@ -43,7 +43,7 @@ class AdaptiveGridMiner(SearchMiner):
     count is split: it is halved along both attributes. The search stops when no cell is split, or after `depth` levels.
     Then all cells are counted once more, with all of the budget that is left. So these counts are more exact if the
     search needed fewer levels. The number of levels, the cells and the noise of the last counts depend on released
-    counts only. A fixed grid would need small cells everywhere, also where there are few rows.
+    counts only. A fixed grid, in contrast, would need small cells everywhere, even where there are few rows.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """The base class of the everyday miners, with their budget and the mechanisms that spend it.
 
 The budget is a pure epsilon or a rho. An epsilon is spent by Laplace noise (on integers, for counts) and by
-permute-and-flip. A rho is spent by Gaussian noise and by the exponential mechanism, which have the smallest rho for the
-same error. So with a rho there is less noise if many releases share one delta. Miners of several counts may use noise
-of another shape, which fits these counts better (see `cell_count_miner_base` and `marginals_miner`).
+permute-and-flip. A rho is spent by Gaussian noise and by the exponential mechanism. At the same error, these cost less
+rho than the others. So if many releases share one delta, there is less noise with a rho. Miners of several counts may
+use noise of another shape, which fits these counts better (see `cell_count_miner_base` and `marginals_miner`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class BasicMiner(Miner):
 
     @property
     def selector(self) -> Mechanism:
-        """The mechanism that selects a candidate. An exponential mechanism of epsilon costs a rho of epsilon**2 / 8."""
+        """The mechanism that selects a candidate. An exponential mechanism with epsilon costs rho = epsilon**2 / 8."""
         return PermuteAndFlip(self._epsilon) if self.rho is None else Exponential(root_below(8 * self.rho))
 
     @property

@@ -21,7 +21,7 @@ from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
 _FIRST_LOOK = Fraction(1, 100)  # the share of the budget that the first release of the search costs
-_CLEAR = 2  # a difference counts as clear from this many standard deviations of its noise on
+_CLEAR = 2  # a difference is clear if it is at least this many standard deviations of its noise
 
 
 @final
@@ -30,7 +30,7 @@ class PrivateBoundsMiner(SearchMiner):
     """Bounds of a numeric attribute beyond which at most a share of the rows lie on either side.
 
     A schema needs public bounds, and safe bounds are often far too wide. This miner searches for both bounds at once,
-    by bisection. For each bound it keeps a range in which the bound may lie.
+    by bisection. For each bound, the miner keeps a range in which the bound may lie.
 
     Each step of the search, called a look, releases noisy counts of the rows beyond the middle of each range. A range
     is halved if its count clearly shows which half holds the bound. It is also halved if two standard deviations of the
@@ -99,7 +99,7 @@ class _Search:
         self._lower, self._upper = (0, self.bins - 1), (1, self.bins)  # the lowest and highest edge for each
 
     def run(self) -> tuple[int, int, int]:
-        """Return the lower and the upper bound, and the number of looks."""
+        """Return the lower and the upper bound, as positions of edges, and the number of looks."""
         cost, most, number = _FIRST_LOOK * self._looks.left, self._looks.left / 2, 0
         while (self._lower[0] < self._lower[1] or self._upper[0] < self._upper[1]) and self._looks.left - cost >= most:
             number += 1
@@ -109,17 +109,17 @@ class _Search:
         return (lower, upper, number) if lower < upper else (0, self.bins, number)
 
     def _look(self, cost: Fraction) -> bool:
-        """Count the rows beyond the middle of each range, and halve each range for which the count is clear.
+        """Count the rows beyond the middle of each range, and halve each range if its count clearly shows which half.
 
-        Return whether at least one range was halved.
+        The result is whether at least one range was halved.
         """
         lower, upper = math.ceil(sum(self._lower) / 2), sum(self._upper) // 2
         boxes = _pieces(lower, upper, self.bins)
         counts = dict(zip(boxes, self._looks.counts(boxes, cost), strict=True))
         goal = self._outside * max(sum(counts.values()), 0.0)
         noise = _CLEAR * math.sqrt(self._looks.variance(cost))
-        # With so little noise either half is good enough: the rows beyond the bound miss the goal by at most half of
-        # the goal.
+        # With so little noise either half is good enough: the number of rows beyond the bound then misses the goal by
+        # at most half of the goal.
         clear = 0.0 if noise <= goal / 2 else noise
         below, above = (count - goal for count in _beyond(counts, lower, upper))
         moved = False

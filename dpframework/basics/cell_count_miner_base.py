@@ -3,8 +3,8 @@
 Each of these miners releases one query: counts in disjoint cells, with integer noise on every cell. Its sensitivities
 are those of a histogram. An added row raises one cell by 1. Independent Laplace noise fits such a change, since its
 density depends on the l1 norm of the noise. A replaced row lowers one cell and raises another. If the number of rows is
-public, noise that adds up to 0 fits this change better (`dpframework.mechanisms.KNorm`). For two cells its variance is
-a quarter of the variance of Laplace noise, and for four cells about half.
+public, noise that adds up to 0 over all cells fits this change better (K-norm noise, `dpframework.mechanisms.KNorm`).
+For two cells its variance is a quarter of the variance of Laplace noise, and for four cells about half.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dpframework.results.error_bounds import UNCLIPPED, ErrorBound
 from dpframework.results.frequencies import Frequencies
 from dpframework.run.private_table import PrivateTable
 
-_MOST_BALANCED = 100  # cells: for more, noise that adds up to 0 saves less than 3 % and takes longer
+_MOST_BALANCED = 100  # the most cells with K-norm noise; for more cells it saves less than 3 % and takes longer
 
 
 def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mechanism:
@@ -67,7 +67,7 @@ class TableMiner(RowsMiner):
         return step("counts", query, counting_mechanism(self.counter, query, schema), uses=uses)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the names of the attributes whose bins are not those of the schema."""
+        """Return the names of the attributes whose raw values are read, since their bins are not the schema's bins."""
         return [own.name for own in self.cells(schema) if own != schema[own.name]]
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:

@@ -69,7 +69,7 @@ class CountMiner(GroupedMiner):
         return step("count", query, counting_mechanism(self.counter, query, schema) if groups else self.counter)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the names of the attributes that are compared with a number that is not a public cut."""
+        """Return the names of the attributes that `where` compares with a number that is not a public cut."""
         return values_compared(schema, self.where)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
@@ -117,6 +117,6 @@ def count_estimate(what: str, released: float, variance: float, level: float = C
 
 
 def whole_estimate(what: str, released: float, variance: float, level: float = CONFIDENCE) -> Estimate:
-    """Return a released count with a confidence interval whose ends are whole numbers, as the exact count is."""
+    """Return a released count with a confidence interval with whole ends, since the exact count is a whole number."""
     found = count_estimate(what, released, variance, level)
     return attrs.evolve(found, low=math.ceil(found.low), high=math.floor(found.high))

@@ -1,4 +1,4 @@
-"""The miner of histograms: counts by the values of one attribute, in public bins or in bins from earlier releases."""
+"""The miner of histograms: counts of rows by the values of one attribute, by public bins or by released bins."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class HistogramMiner(TableMiner):
         return None
 
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
-        """Return the attribute with its bins. Bins that are not released yet are planned with equal width."""
+        """Return the attribute with its bins. For bins that earlier steps will release, the plan takes equal widths."""
         attribute, bins = schema[self.attribute], self.bins
         if self.own_sources and isinstance(bins, tuple):
             bins = len(bins) + 1
@@ -146,7 +146,7 @@ class HistogramMiner(TableMiner):
         return self.plan_step(query, schema, uses=map(beside, self.own_sources))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the name of the attribute if its bins are not those of the schema."""
+        """Return the name of the attribute if its raw values are read, since its bins are not the schema's bins."""
         return (self.attribute,) if self.own_sources else super().values_read(schema)
 
     def mine_rows(self, table: PrivateTable) -> Frequencies:
@@ -178,8 +178,8 @@ class HistogramMiner(TableMiner):
         age = Schema([Numeric("age", 0, 8, bins=4, missing=True)])
         search = PrivateBoundsMiner("age", outside=Fraction(1, 5), epsilon=1)
         between = MinerChain({"found": search, "then": cls("age", bins=3, bounds="found", epsilon=1)})
-        # With all rows, every point above 2 is a median. Without one row at 8, the point 1 misses the median by fewer
-        # rows.
+        # With all 14 rows, every point from 2 to 8 is a median. Without one of the rows at 8, the point 1 misses the
+        # median by 6.5 rows instead of 7.
         low, high, other = {"age": 2}, {"age": 8}, {"age": 0}
         halves = [Witness(((low, 7), (high, 6)), high, left, {"half/quantile": 1}) for left in (None, other)]
         half = MinerChain({"half": QuantileMiner("age", epsilon=1), "then": cls("age", bins=["half"], epsilon=1)})

@@ -7,8 +7,8 @@ If each unit has one key, no mechanism with the same epsilon and delta shows a k
 is `mechanisms.GaussianThreshold`, for units with several keys. Noisy counts of the keys are part of the release.
 
 With `each`, half of the budget is spent on the keys. The other half is spent on a histogram, a cross table or a mean,
-for the rows of each key and for all other rows together. In the plan, one node stands for the releases of all keys.
-Their noise does not depend on which keys are shown.
+for the rows of each key and for all other rows together. In the plan, one node stands for the releases of all keys. The
+noise of these releases does not depend on which keys are shown.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class KeysMiner(Miner):
     attribute
         The name of an open attribute.
     epsilon, rho
-        The budget. If each unit has one key, more keys are shown with `epsilon`. If units have about four keys or more,
-        more are shown with `rho`.
+        The budget; give one of the two. If each unit has one key, more keys are shown with `epsilon`. If units have
+        about four keys or more, more keys are shown with `rho`.
     delta
         The largest probability with which a key that a single unit has is shown. It is part of the study's delta.
     each
@@ -142,7 +142,7 @@ class KeysMiner(Miner):
         return () if self.by_key is None else self.by_key.values_read(schema)
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error bound of the shown counts, with a phrase about the keys that are left out."""
+        """Return the error bound of the shown counts. Its bias says how often keys of two sizes are left out."""
         calibration = part.calibration("keys")
         if calibration is None:
             return part.bounds_of_steps()

@@ -1,6 +1,6 @@
 """The miner of many marginals at once. They agree with each other, and the plan states their errors.
 
-The marginal of a set of attributes is its contingency table. What is released are residuals (`queries.Residuals`): the
+The marginal of a set of attributes is its contingency table. The miner releases residuals (`queries.Residuals`): the
 residual of a set is the part of its marginal that does not follow from the marginals of its subsets. Every marginal is
 a sum of residuals, and summing is post-processing. The noise is distributed over the residuals so as to minimize the
 weighted sum of the variances of all cells (`marginals_workload`) or the largest variance of a cell (`minimax_weights`).
@@ -52,7 +52,7 @@ from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
 MOST_CELLS = 1 << 27  # the largest number of cells of all marginals together
-_OF_CELL, _OF_TABLE = 32, 8_192  # bytes for each cell and for each table, with exact and released counts
+_OF_CELL, _OF_TABLE = 32, 8_192  # bytes for each cell and for each table, for exact and released counts together
 _START, _COUNT, _TABLE = 1.0, 3e-9, 1e-4  # CPU seconds of a run: once, for each row of each table, and for each table
 _MOST_RANGES = 1 << 16  # the plan tries at most this many ranges of a marginal to find the worst
 #: Up to this number of marginals, each has an error bound. If there are more, there is one bound for each number of
@@ -219,9 +219,9 @@ class MarginalsMiner(RowsMiner):
         return ()
 
     def variances(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> dict[tuple[str, ...], float]:
-        """Return the variance of a cell of each wanted marginal, and of the marginals of all their subsets.
+        """Return the variance of a cell of each wanted marginal, and of the marginals of their sets' subsets.
 
-        The keys are the names of the attributes.
+        The keys of the result are the names of the attributes of each marginal.
 
         Parameters
         ----------
@@ -238,9 +238,9 @@ class MarginalsMiner(RowsMiner):
         return found
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return an error bound, in rows, for each marginal. If there are many, return the worst of each order.
+        """Return an error bound, in rows, for each marginal. If there are many, return the worst for each `order`.
 
-        With `ranges`, the last bound is that of the worst range.
+        With `ranges`, the last bound is that of the range with the largest error.
         """
         if part.schema is None or any(one.calibration is None for one in part.steps):
             return part.bounds_of_steps()

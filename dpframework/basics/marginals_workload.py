@@ -1,26 +1,29 @@
 """Workloads of marginals: the residuals to release, the noise of each, and the error of every marginal.
 
 A workload is a list of marginals with weights w_S. The residual of a set A of attributes is the part of A's marginal
-that does not follow from the marginals of its subsets. It is released as a block of numbers. Let V_A be the variance of
-the noise of one number in the block of A, before the block's weight is applied. A cell of the marginal of a set S then
-has the variance
+that does not follow from the marginals of its subsets. It is released as a block of numbers, which are multiplied by
+whole numbers before noise is added, and divided by them afterwards. Let V_A be the variance of the noise of one number
+in the block of A after the division. A cell of the marginal of a set S then has the variance
 
     sum over A within S of V_A kept_A / (product of the sizes of S - A)**2,
 
 where size means an attribute's number of values, and kept_A is the share of the variance that is left after the block
-is centred (`Residuals.cell_variances`). So the weighted sum of the variances of all cells is the sum of g_A V_A, with
+is centred (`Residuals.cell_variances`). So the sum of the variances of all cells, with the weights w_S, is the sum of
+g_A V_A, with
 
     g_A = kept_A times the sum over S that contain A of w_S (product of sizes of A) / (product of sizes of S - A).
 
-- **zCDP**: rho is half the sum of q_A / V_A, where q_A is the squared l2 change of block A by one row. So V_A should be
-  proportional to sqrt(q_A / g_A) (Xiao and others 2023, for their form of the residuals). No solver is needed.
-- **Pure epsilon, Laplace noise** of scale b_A in block A: epsilon is the sum of 1 / b_A, and V_A = 2 b_A**2. So b_A
-  should be proportional to g_A**(-1/3), and the weighted sum of variances is then 2 (sum of g_A**(1/3))**3 /
+- **zCDP**: rho is half the sum of q_A / V_A, where q_A is the squared l2 change of block A by one row. For a given rho,
+  the sum of g_A V_A is smallest if V_A is proportional to sqrt(q_A / g_A) (Xiao and others 2023, for their form of the
+  residuals). No solver is needed.
+- **Pure epsilon, Laplace noise** of scale b_A in block A: epsilon is the sum of 1 / b_A, and V_A = 2 b_A**2. The
+  weighted sum of variances is smallest if b_A is proportional to g_A**(-1/3). It is then 2 (sum of g_A**(1/3))**3 /
   epsilon**2.
 - **Pure epsilon, noise in the shape of blocks** (`BlockNorm`): if blocks of k_A numbers share one random radius, V_A =
   2 (D+1) (D+2) / ((k_A+1) (k_A+2) epsilon**2), where D is the sum of all k_A. Blocks are divided into groups by their
-  size. Each group gets the noise with the smaller predicted error, and a share of epsilon that is proportional to the
-  cube root of its predicted sum of variances (as in `mechanisms.groups_by_size`).
+  size. Each group gets Laplace noise or noise in the shape of blocks, whichever has the smaller predicted error. The
+  group's share of epsilon is proportional to the cube root of its predicted sum of variances (as in
+  `mechanisms.groups_by_size`).
 
 All of this follows from public facts. Weights are rounded to whole numbers, and variances are computed for the rounded
 weights. The proportions are best under add-or-remove-one. Under replace-one the same proportions are used.
@@ -105,7 +108,7 @@ class Workload:
         return tuple(a.size for a in self.of)
 
     def released(self) -> dict[Set, float]:
-        """Return g_A / kept_A for each set A whose residual must be released, smaller sets first."""
+        """Return g_A / kept_A (see the module) for each set A whose residual must be released, smaller sets first."""
         sizes = self.sizes
         shares = {a: self._range_shares(a) for a in self.ordered}
         found: dict[Set, float] = defaultdict(float)
@@ -121,10 +124,10 @@ class Workload:
         return {one: found[one] for one in sorted(found, key=lambda one: (len(one), one))}
 
     def _range_shares(self, a: int) -> tuple[float, float]:
-        """Return the factors by which residuals with and without an attribute add to the variances of its ranges.
+        """Return an attribute's factors in `released`: for residuals with this attribute, and for residuals without it.
 
-        For n single values the two factors would be n and 1 / n. For ranges each factor is n times its mean over all
-        ranges.
+        For n single values the two factors are n and 1 / n. For ranges, each factor is n times the mean of `axis_share`
+        over all ranges.
         """
         size = self.sizes[a]
         ranges, lengths = size * (size + 1) / 2, range(1, size + 1)
@@ -161,8 +164,8 @@ class Workload:
         for one in needed:
             by_length[self._length(one)].append(one)
         lengths = sorted(by_length)
-        # For the first k lengths: the smallest sum of roots, the start of its last group, and whether this group is in
-        # blocks.
+        # For the first k lengths: the smallest sum of cube roots (`_root`), the start of the last group in this sum,
+        # and whether this group has noise in the shape of blocks.
         best: list[tuple[float, int, bool]] = [(0.0, 0, False)]
         for end in range(1, len(lengths) + 1):
             options = []
@@ -196,8 +199,8 @@ class Workload:
     def _root(self, among: Mapping[Set, float], in_blocks: bool) -> float:
         """Return the cube root of the predicted weighted sum of variances of some blocks at epsilon 1.
 
-        It is infinite for noise in the shape of blocks if its dimension is too large to draw, or if there is one block
-        only.
+        For noise in the shape of blocks, the result is infinite if the noise's dimension is too large to draw, or if
+        there is only one block.
         """
         if not in_blocks:
             return float(2 ** (1 / 3) * np.cbrt(list(among.values())).sum())

@@ -50,14 +50,14 @@ class MeanMiner(NumberMiner):
     so the mean is lower + w A / (A + B). Let p be A / (A + B). Noise a in A and noise b in B change the mean by w
     ((1 - p) a - p b) / n, to first order. So under add-or-remove-one the standard deviation is sqrt(2) w
     sqrt(p**2 + (1 - p)**2) / (epsilon n), where p**2 + (1 - p)**2 is between 1/2 and 1. A centred sum and a count, at
-    half of the epsilon each, would have twice that variance, whatever p is. (At half of a rho each they would have the
-    same variance.)
+    half of the epsilon each, would give the mean twice that variance, whatever p is. (With a rho, both ways give the
+    mean the same variance.)
 
     **With `by`** one release holds the pairs of all groups (`queries.GroupMoments`). A row adds 1 to one pair, so each
     pair has the same noise as the pair of the whole table would have.
 
-    A mean that is computed from a pair has Fieller's confidence interval. It holds all shares m for which the noise can
-    explain that (1 - m) A - m B is not 0, at the level of 95 %.
+    A mean that is computed from a pair has Fieller's confidence interval. For exact sums, (1 - m) A - m B is 0 if m is
+    the share p. The interval contains each share m for which noise, at the level of 95 %, explains the distance from 0.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ class MeanMiner(NumberMiner):
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return an error bound for the number of rows that the plan expects. It holds for every exact mean.
 
-        For a released sum, it is the noise divided by the public number of rows. For a pair, it is
-        `share_errors.share_error` times the width of the bounds.
+        For a released sum, the bound is the largest noise (at the level of 95 %) divided by the public number of rows.
+        For a pair, it is `share_errors.share_error` times the width of the attribute's bounds.
         """
         if part.schema is None:
             return part.bounds_of_steps()
@@ -165,8 +165,8 @@ class MeanMiner(NumberMiner):
 def _error_within(law: NoiseLaw, width: float) -> float:
     """Return the error bound of a noisy number that is clamped to bounds, as a share of their width.
 
-    It holds for every exact number. An error of at most half of the width can occur in both directions, if the exact
-    number is in the middle. A larger error can occur in one direction only.
+    The bound holds for every exact number. An error of at most half of the width can occur in both directions, if the
+    exact number is in the middle. A larger error can occur in one direction only, so the noise on that side counts.
     """
     both, one = (float(law.quantile(np.array(1 - error))) / width for error in ((1 - CONFIDENCE) / 2, 1 - CONFIDENCE))
     return both if both <= 0.5 else min(max(one, 0.5), 1.0)
@@ -229,10 +229,10 @@ class VarianceMiner(NumberMiner):
     of the variance and of its interval's ends are the standard deviation and its interval.
 
     Three sums are released (`queries.GroupMoments` with degree 2). Let t be the position of a value between the bounds,
-    from 0 to 1. The sums are A of (1 - t)**2, B of 2 t (1 - t), and C of t**2. These three numbers add up to 1 for each
-    row, so the sensitivity is that of a histogram. The number of rows is n = A + B + C, the mean of t is (B / 2 + C) /
-    n, and the mean of t**2 is C / n. So the variance is w**2 (C / n - ((B / 2 + C) / n)**2), where w is the width of
-    the bounds.
+    from 0 to 1. A is the sum of (1 - t)**2 over the rows, B that of 2 t (1 - t), and C that of t**2. These three
+    numbers add up to 1 for each row, so the sensitivity is that of a histogram. The number of rows is n = A + B + C,
+    the mean of t is (B / 2 + C) / n, and the mean of t**2 is C / n. So the variance is w**2 (C / n - ((B / 2 + C) /
+    n)**2), where w is the width of the bounds.
 
     **The confidence interval.** For each released sum, take an interval that misses the exact sum with a probability of
     5 % / 3. With a probability of 95 %, all three exact sums are in the box of these intervals. In units of w**2, the
@@ -241,8 +241,8 @@ class VarianceMiner(NumberMiner):
         (a**2 A + (a**2 - a) B + (1 - a)**2 C) / (A + B + C).
 
     For a fixed a, this mean takes its smallest and its largest value over the box at corners. So the smallest variance
-    in the box is the variance at a corner, which is the lower end. For each a on a grid, the largest value over the
-    corners bounds every variance in the box, and the smallest of these bounds is the upper end. Both ends are clamped
+    in the box is the variance at a corner. It is the lower end of the interval. For each a on a grid, the largest mean
+    at a corner bounds every variance in the box. The smallest of these bounds is the upper end. Both ends are clamped
     to the range from 0 to w**2 / 4, which holds every variance.
 
     Parameters
@@ -285,10 +285,11 @@ class VarianceMiner(NumberMiner):
         """Return an error bound for the number of rows that the plan expects. It holds for every exact variance.
 
         Let the error of each of the three sums be at most r, except with a probability of 5 % / 3. For a fixed a, the
-        error of the mean of (t - a)**2 is at most (r + r / 2 + r) / (n - 3 r). The reason: its weights are a**2, a**2 -
-        a and (1 - a)**2. After subtracting the variance, the first and the third are between -1 and 1, and the second
-        is between -1/2 and 0. With the exact mean as a, this bounds how far the released variance can be too large.
-        With the released mean as a, it bounds how far it can be too small.
+        error of the mean of (t - a)**2 is at most (r + r / 2 + r) / (n - 3 r). The reason: this mean weighs the three
+        sums by a**2, a**2 - a and (1 - a)**2. After subtracting the variance, the first and the third weight are
+        between -1 and 1, and the second is between -1/2 and 0. With the exact mean as a, this bounds how far the
+        released variance can be too large. With the released mean as a, it bounds how far the released variance can be
+        too small.
         """
         calibration = part.calibration("moments")
         if calibration is None or part.schema is None:
@@ -338,7 +339,7 @@ class VarianceMiner(NumberMiner):
 
 
 def _reach(calibration: Calibration) -> float:
-    """Return a bound that the errors of three released sums all satisfy with a probability of 95 %."""
+    """Return a bound on the errors of three released sums. With a probability of 95 %, all three errors satisfy it."""
     error = (1 - CONFIDENCE) / 3
     return float(calibration.noise_law.quantile(np.array(1 - error / 2))) + float(calibration.unit)
 
@@ -364,7 +365,7 @@ def _variance(sums: NDArray[np.float64], reach: float) -> tuple[float, float, fl
     inside = np.maximum(sums, 0.0)
     middle = float(_spread(inside[None])[0]) if inside.sum() > 0 else 0.125
     low = min(max(low, 0.0), 0.25)
-    # If no table has sums in the box, the computed upper end may be below the lower end.
+    # If no table has sums in the box, the computed upper end may be below the lower end. Then both ends are equal.
     high = min(max(high, low), 0.25)
     return min(max(middle, low), high), low, high
 

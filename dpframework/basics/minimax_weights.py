@@ -1,9 +1,11 @@
 """Find the noise that makes the largest variance of a cell of a workload's marginals as small as possible.
 
-Let u be weights of the marginals that add up to 1, and consider all ways to spend one budget on noise. For every u, the
-smallest weighted mean of the variances is at most the smallest possible largest variance. For the best u the two are
-equal (a saddle point), because the variances that a budget can reach form a convex set. For each u, the noise with the
-smallest weighted mean has a closed form, in the symbols of `marginals_workload`:
+Let u be weights of the marginals that add up to 1, and consider all ways to spend one budget on noise. A weighted mean
+of variances is at most the largest variance. So for every u, the smallest weighted mean of the variances is at most the
+smallest possible largest variance. For the best u the two are equal (a saddle point), because the variances that a
+budget can reach form a convex set. For each u, the noise with the smallest weighted mean has a closed form. In the
+symbols of `marginals_workload`, V_A is the variance of the noise in the residual of a set A, g_A the factor of V_A in
+the weighted mean, and q_A the squared l2 change of the residual by a row:
 
 - zCDP: V_A = (sum of sqrt(q g)) sqrt(q_A / g_A), at rho 1/2;
 - Laplace noise: V_A = 2 (sum of cbrt(g))**2 cbrt(g_A)**-2, at epsilon 1.
@@ -13,9 +15,10 @@ u Var(u) / (sum of u Var(u)), beginning with equal weights. Each step gives two 
 variance. The largest entry of Var(u) is an upper bound, and the weighted mean is a lower bound. The search ends when
 the bounds differ by at most the share `GAP`, or after `MOST_STEPS` steps. All of this follows from public facts.
 
-For noise in the shape of blocks (`BlockNorm`) there is no such closed form. If it is allowed, the largest variances of
-three plans are predicted, and the best plan is used: Laplace noise with the weights that were found, the groups of
-`Workload.least_error` with these weights, and the same groups with the workload's own weights.
+For noise in the shape of blocks (`BlockNorm`) there is no such closed form. If this noise is allowed, the largest
+variances of three plans are predicted, and the best plan is used: Laplace noise with the weights that were found, the
+groups of `Workload.least_error` with these weights, and the groups of `Workload.least_error` with the workload's own
+weights.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ _LEAST = 1e-9
 class Saddle:
     """Weights of marginals, with bounds that show how close they are to the best weights.
 
+    The noise that is best for some weights has the smallest mean of the variances, weighted by them.
+
     Attributes
     ----------
     weights
@@ -50,7 +55,7 @@ class Saddle:
     largest
         The largest variance with the noise that is best for these weights.
     bound
-        A lower bound: with the same budget, the largest variance cannot be smaller than this.
+        A lower bound: with the same budget, no noise makes the largest variance smaller than this.
     """
 
     weights: Mapping[Set, float]
@@ -61,7 +66,7 @@ class Saddle:
 def weights_of_largest(
     sizes: Sequence[int], wanted: Mapping[Set, float], released: Iterable[Set], *, gaussian: bool
 ) -> Saddle:
-    """Return the weights whose best noise makes the largest variance as small as possible.
+    """Return the weights for which the best noise (see `Saddle`) makes the largest variance as small as possible.
 
     Parameters
     ----------
@@ -97,7 +102,7 @@ def weights_of_largest(
     best = (math.inf, u)
     bound = 0.0
     for _ in range(MOST_STEPS):
-        # This noise has the smallest weighted mean of the variances, so the mean is a lower bound of the optimum.
+        # This noise has the smallest mean of the variances with the weights u, so that mean is a lower bound.
         g = np.bincount(columns, u[rows] * shares, len(changes))
         if gaussian:
             noise = np.sqrt(changes * g).sum() * np.sqrt(changes / g)
@@ -123,14 +128,14 @@ def _saddle_of(
 
 
 def for_largest(workload: Workload, *, gaussian: bool) -> Workload:
-    """Return the workload with weights whose best noise makes the largest weighted variance as small as possible.
+    """Return the workload with other weights: the noise that is best for these has the smallest largest variance.
 
-    Each variance is multiplied by the weight of its marginal in the given workload.
+    In this comparison, each variance is multiplied by the weight of its marginal in the given workload.
     """
     sizes, released = workload.sizes, workload.released()
     saddle = _saddle_of(sizes, tuple(workload.wanted.items()), tuple(released), gaussian)
-    # The weight in a workload applies to the sum of the variances of all cells, and the one found here to a single
-    # cell.
+    # The weight in a workload applies to the sum of the variances of a marginal's cells, and the weight that was found
+    # applies to the variance of one cell.
     weights = {
         one: own * workload.wanted[one] / math.prod(sizes[a] for a in one) for one, own in saddle.weights.items()
     }
@@ -138,9 +143,9 @@ def for_largest(workload: Workload, *, gaussian: bool) -> Workload:
 
 
 def least_largest(workload: Workload, *, in_blocks: bool) -> list[ResidualGroup]:
-    """Return the groups in pure epsilon with the smallest predicted largest variance.
+    """Return the groups in pure epsilon whose largest variance is predicted to be smallest.
 
-    Noise in the shape of blocks is considered if `in_blocks` is true, and else Laplace noise alone.
+    If `in_blocks` is true, noise in the shape of blocks is considered, and else Laplace noise alone.
     """
     weighed = for_largest(workload, gaussian=False)
     plans = [weighed.laplace()]

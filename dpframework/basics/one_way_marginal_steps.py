@@ -17,7 +17,8 @@ any count:
   (sqrt(sum of 1 / n**2) + sum of (1 - 1/n)) / T. The root of a sum of squares is at most the sum, so this is at most
   the number of histograms divided by T. Independent noise costs the number of histograms divided by N. So T <= N.
   Replacing a row costs 2 / T for each histogram, and 2 / N with independent noise, so T = N;
-- A count's variance is (1 - 1/n) T + S / n**2, where S / n**2 <= T / n. So it is at most T, and at most N.
+- A count's variance is (1 - 1/n) T + S / n**2, where S / n**2 <= T / n, since the root in S is at least 1/n. So the
+  variance is at most T, and at most N.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ from dpframework.results.noisy_counts import Noisy
 from dpframework.run.private_table import PrivateTable
 
 STEP = "histograms"
-#: Residuals are released if no attribute has more values. All weights are then at least 100, so rounding is small.
+#: Residuals are released if no attribute has more values than this. Then all weights are at least 100, so that rounding
+#: them to whole numbers changes little.
 _MOST_VALUES = LARGEST_WEIGHT // 100
 
 
@@ -70,7 +72,7 @@ class NoisyHistogram:
     variance
         The variance of the noise of each count.
     sum_variance
-        The variance of the noise of the counts' sum. By default that of independent noise on the counts. Histograms of
+        The variance of the noise of the counts' sum. By default, the noise of the counts is independent. Histograms of
         one release may share one noisy sum, so averaging their sums need not help.
     """
 
@@ -82,7 +84,7 @@ class NoisyHistogram:
 
     @property
     def residual_variance(self) -> float:
-        """The variance of independent noise on each count with which the counts' differences would be as noisy.
+        """The variance of independent noise on each count that would give the counts' differences the same noise.
 
         The difference of one count from the mean of all counts has a variance of 1 - 1 / codes times this number.
         """
@@ -187,7 +189,7 @@ class OneWayMarginals:
         return next(sums) if self._by_residuals else Noisy.mean(sums)
 
     def error_bounds(self, part: PlannedPart) -> list[ErrorBound]:
-        """Return the error bound of the least exact count, if residuals are released.
+        """Return the error bound of the count with the most noise, if residuals are released.
 
         The noise of residuals is not in rows, so the bounds of their steps would mislead. If counts are released, the
         bounds of the steps are right, and nothing is returned.
@@ -231,8 +233,8 @@ class ResidualHistograms:
     Attributes
     ----------
     query
-        The query for the residuals: first that of the empty set, if the number of rows is secret, and then those of the
-        single attributes.
+        The query for the residuals: first that of the empty set (the number of rows), if the number of rows is secret,
+        and then those of the single attributes.
     rows
         The public number of rows, None if there is none.
     """

@@ -48,7 +48,7 @@ class _RankMiner(NumberMiner):
         return node
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error bound in rows, which is at most the number of rows on the larger side of the quantile."""
+        """Return the error bound in rows: at most the number of rows on the larger side of the quantile."""
         path = "/".join([*[GROUPS] * len(self.by), "quantile"])
         calibration = part.calibration(path)
         if calibration is None or part.schema is None:
@@ -101,9 +101,9 @@ class QuantileMiner(_RankMiner):
         The quantile, between 0 and 1. By default 0.5, the median.
     bounds
         Two public numbers, or the name of an earlier step of miner `private-bounds`, whose released bounds are used.
-        Values are clamped to them. By default the schema's bounds are used. If the bounds are whole numbers and at most
-        4096 apart, the grid has all whole numbers between them. Otherwise it has 4096 equal steps. Each value is
-        rounded to the nearest point.
+        Values are clamped to the bounds. By default the schema's bounds are used. If the bounds are whole numbers and
+        at most 4096 apart, the grid has all whole numbers between them. Otherwise the grid has 4096 equal steps. Each
+        value is rounded to the nearest point of the grid.
     by, where
         As for `SumMiner`.
     epsilon, rho
@@ -147,7 +147,7 @@ class QuantileMiner(_RankMiner):
 class MedianMiner(_RankMiner):
     """A point of a public grid that is at most a few rows away from the median of a numeric attribute.
 
-    It is the quantile 1/2 of `QuantileMiner`.
+    The point is that of `QuantileMiner` for the quantile 1/2.
 
     Parameters
     ----------
@@ -185,9 +185,9 @@ class MedianMiner(_RankMiner):
 
 
 def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:
-    """Return a witness: half of the rows are old, and one old row becomes young or is left out.
+    """Return a witness (two tables that show the loss): half of the rows are old, and one becomes young or is left out.
 
-    At first all ages above 2 are medians. With one old row less, only the scores of ages up to 2 get better.
+    At first all ages from 2 to 60 are medians. With one old row less, only the scores of ages below 2 get better.
     """
     young, old, other = ({"age": age, **more} for age in (2, 60, 0))
     return Witness(((young, 7), (old, 6)), old, None if left_out else other)
@@ -196,7 +196,7 @@ def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:
 def _three_of_four(three: float, fourth: float) -> tuple[Witness, Witness]:
     """Return one witness for each relation, for the quantile 3/4 of four rows, or 1/4 if the fourth is the youngest.
 
-    At first all ages between the three equal rows and the fourth row have that rank. In the first witness a fifth row
+    At first all ages from the three equal rows to the fourth row have that rank. In the first witness a fifth row
     is added beyond the fourth. Then only ages beyond the fourth row come nearer to the rank. In the second witness the
     fourth row moves to the other side of the three rows. Then only ages on that side come nearer.
     """
@@ -211,10 +211,10 @@ def _three_of_four(three: float, fourth: float) -> tuple[Witness, Witness]:
 def _move_out_of_a_group() -> tuple[Witness, Witness]:
     """Return one witness for each relation: the oldest ill row is removed, or is replaced by a row that is well.
 
-    Among four rows, all ages between the third and the fourth have the rank 3/4. In the group of the ill, these are
-    ages 3 to 60. When the fourth row leaves, only ages below 2 come nearer to the rank. In the other group, these are
-    ages 1 to 57. When a fifth row above them is added, only ages above 58 come nearer. Each of the two groups loses
-    half of the declared loss.
+    Among four rows, all ages from the third row to the fourth have the rank 3/4. In the group of the ill, these are the
+    ages 2 to 60. When the fourth row leaves, only ages below 2 come nearer to the rank. In the other group, these are
+    the ages 0 to 58. When a fifth row above them is added, only ages above 58 come nearer to the rank. Each of the two
+    groups loses half of the declared loss.
     """
     rows = (({"age": 2, "ill": True}, 3), ({"age": 0, "ill": False}, 3), ({"age": 58, "ill": False}, 1))
     ill, well = ({"age": 60, "ill": is_ill} for is_ill in (True, False))

@@ -3,9 +3,9 @@
 The study keeps up to k rows of each unit, and noise must hide all of them. If fewer rows of each unit are read, less
 noise is needed. But the plan must be fixed before the number of rows r is released. So in the plan,
 `queries.AtReleasedRows` takes the place of each query of the miner. It reads at most r rows of each unit, and counts
-each row several times. This number of times, the weight of a row, is larger for a smaller r. So the declared
+each row several times. This number of times, called the weight of a row, is larger for a smaller r. So the declared
 sensitivity does not depend on r, and the miner is planned, charged and audited as if it read all k rows. Afterwards the
-release is divided by the weight, and its noise with it.
+release is divided by the weight, which divides its noise, too.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def fit_to_study(miner: M, **facts: Any) -> M:
     return copied
 
 
-def require_told_apart(unit: PrivacyUnit) -> None:
-    """Refuse a privacy unit of several rows without a column of ids.
+def require_unit_ids(unit: PrivacyUnit) -> None:
+    """Refuse a privacy unit of several rows without a column of ids, since nothing says which unit a row is of.
 
     Raises
     ------
     InputError
-        If the unit is such a unit.
+        If the unit has several rows, and no column of ids.
     """
     if unit.asserted:
         raise InputError(
@@ -142,7 +142,7 @@ class RowsMiner(BasicMiner):
         """
         if self.rows_per_unit is None:
             return self
-        require_told_apart(unit)
+        require_unit_ids(unit)
         return fit_to_study(self, _unit=unit)
 
     def to_dict(self) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class RowsMiner(BasicMiner):
 def _of_some_rows(schema: Schema) -> Schema:
     """Return the schema of a table with some rows of each unit.
 
-    Its number of rows is secret, even if that of all rows is public.
+    How many rows this table has is secret, even if the number of all rows is public.
     """
     return schema if schema.rows is None else attrs.evolve(schema, rows=None, max_rows=schema.rows)
 

@@ -9,7 +9,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.released_row_cap_miner_base import fit_to_study, require_told_apart
+from dpframework.basics.released_row_cap_miner_base import fit_to_study, require_unit_ids
 from dpframework.facts.attributes import Boolean
 from dpframework.facts.parameter_checks import between_0_and_1, share_of_budget
 from dpframework.facts.privacy_losses import Relation
@@ -35,9 +35,9 @@ class RowsPerUnitMiner(BasicMiner):
     """The number of rows per unit that is enough for all but a share of the units.
 
     The number is selected by the scores of `queries.RowsPerUnitScores`. In these scores each unit counts once, whatever
-    its number of rows. So the selection costs as much as if each unit had one row. A later step can name this step as
-    its `rows_per_unit`. The later step then reads at most the selected number of rows of each unit, and has the noise
-    of a study that keeps this number.
+    its number of rows. So the selection costs no more than if each unit had one row. A later step can name this step as
+    its `rows_per_unit`. The later step then reads at most the selected number of rows of each unit. Its noise is that
+    of a study that keeps this number of rows of each unit.
 
     The m candidates follow from the study's `rows_per_unit`, and none is above it. Let o be the share `outside`, and
     let the selection have the scale s (2 max(o, 1 - o) / epsilon under add-or-remove-one). With a probability of 95 %,
@@ -46,8 +46,8 @@ class RowsPerUnitMiner(BasicMiner):
     Parameters
     ----------
     outside
-        The share of the units that may have more rows than the selected number. By default 5 %. In later steps these
-        units lose some of their rows.
+        The share of the units that may have more rows than the selected number. By default 5 %. Later steps do not read
+        the further rows of these units.
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
@@ -72,7 +72,7 @@ class RowsPerUnitMiner(BasicMiner):
         InputError
             If units have several rows but no column of ids.
         """
-        require_told_apart(unit)
+        require_unit_ids(unit)
         return fit_to_study(self, _unit=unit)
 
     def plan(self, schema: Schema) -> Node:

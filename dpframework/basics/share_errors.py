@@ -6,11 +6,12 @@ at most 0. For a number h in (0, 1), with r = h / (1 - h),
 
     Pr[share > h] = Pr[A > 0, B <= 0] + Pr[A > r B, B > 0] + (h < 1/2) Pr[A <= 0, B <= 0],
 
-where (h < 1/2) is 1 or 0. The distribution of X is known, so this is an integral over Y alone. The share exceeds p by
-more than t with the probability Pr[share > p + t]. It is below p by more than t with the probability that the share of
-B exceeds 1 - p by more than t. This is the same formula with A and B exchanged, and with 1 - p in place of p. The error
-bound is the smallest t for which the sum of both probabilities is at most 5 % for every p. The code tries 25 values of
-p from 0 to 1/2, and computes each integral from 600 values of Y. Means are computed from such shares, too.
+where (h < 1/2) is 1 if h < 1/2, and else 0. The distribution of X is known, so this is an integral over Y alone. The
+share exceeds p by more than t with the probability Pr[share > p + t]. It is below p by more than t with the probability
+that the share of B exceeds 1 - p by more than t. This probability is given by the same formula with A and B exchanged,
+and with 1 - p in place of p. The error bound is the smallest t for which the sum of both probabilities is at most 5 %
+for every p. The code tries 25 values of p from 0 to 1/2, and computes each integral from 600 values of Y. The bound
+also serves means, which are computed from such shares.
 """
 
 from __future__ import annotations

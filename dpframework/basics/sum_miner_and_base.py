@@ -1,8 +1,8 @@
 """The miner of sums, and the base class of all miners that release one number about a numeric attribute.
 
 Values are clamped to the schema's bounds, to tighter public bounds, or to bounds that an earlier step releases. Tighter
-bounds mean less noise. If values lie beyond the bounds, they also mean a systematic error, which no interval shows.
-Choose public bounds from public knowledge.
+bounds mean less noise. But values beyond the bounds cause a systematic error, which no confidence interval shows.
+Choose public bounds from public knowledge, and not from the data.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from dpframework.run.miner import Example, Miner, Witness
 from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable
 
-#: The number of rows between the bounds in an example. With so many rows, a search at an epsilon of 1 needs few
-#: releases.
+#: The number of rows between the bounds in an example. With so many rows, a search for bounds at an epsilon of 1 needs
+#: few releases.
 ROWS_BETWEEN = 2_000
 #: The note of an error bound if the bounds come from an earlier release.
 AT_MOST = "for the public bounds; smaller in proportion if narrower bounds are released"
@@ -71,7 +71,7 @@ class NumberMiner(GroupedMiner):
         return step(name, bounded, mechanism, uses=map(beside, self.own_sources))
 
     def release(self, table: PrivateTable, name: str, query: Q) -> tuple[Any, Q]:
-        """Make a release that `plan_step` planned. Return it, and the query with the bounds that were used."""
+        """Make a release that `plan_step` planned. Return the release, and the query with the bounds that were used."""
         if not self.own_sources:
             return table.release(name), query
         (found,) = (table.given[source] for source in self.own_sources)
@@ -131,7 +131,8 @@ def number_examples(cls: type[Any]) -> Mapping[str, Example]:
 def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Example]:
     """Return examples with released bounds and with a released number of rows per unit.
 
-    In the witnesses, a row at the upper public bound is removed, or is replaced by a row at the lower public bound. Of
+    A witness is a pair of neighbouring tables on which the loss is nearly as large as claimed. In the witnesses here, a
+    row at the upper public bound is removed, or is replaced by a row at the lower public bound. Of
     the 13 other rows, seven are near the lower bound and six at the upper bound. So with all 14 rows, every number
     between the two ends is a median. If `between` is not 0, the witness for a replaced row has about `between` rows
     near the middle in place of the 13. Then both released bounds are narrower, and the last counts of the search and a
