@@ -1,8 +1,8 @@
 """The everyday miners, such as counts, sums and medians.
 
 They release counts, tables of counts, marginals, sums, means, variances, quantiles, shares and frequent values. Others
-find the values of attributes whose values the schema does not list, bounds of an attribute, grids with smaller cells
-where there are more rows, or a number of rows per privacy unit that is enough for most units.
+find values that the schema does not list, bounds of an attribute, or the number of rows per privacy unit that is enough
+for most units. One counts in a grid with smaller cells where there are more rows.
 """
 
 import lazy_loader

@@ -60,8 +60,9 @@ class HistogramMiner(TableMiner):
         The attribute's name.
     bins
         For a numeric attribute, one of three: the number of bins of equal width, the edges of the bins, or a list of
-        names of earlier steps of miner `quantile` or `median`, whose released points are the cuts. Edges must be
-        public, so do not take them from the data. By default the bins of the schema are used.
+        names of earlier steps. These are steps of miner `quantile` or `median`, and their released points are the cuts
+        between bins. Edges must be public, so do not take them from the data. By default the bins of the schema are
+        used.
     bounds
         If `bins` is a number, the bounds between which the bins lie: two public numbers, or the name of an earlier step
         of miner `private-bounds`. The first and the last bin also count the rows beyond the bounds. By default the

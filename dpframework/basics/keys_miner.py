@@ -177,7 +177,7 @@ class KeysMiner(Miner):
         """Return examples without and with `each`, with a public number of rows, and in zCDP."""
         schema = Schema([Open("town")])
         beside = Schema([Open("town"), Boolean("ill")], rows=6)
-        # The row moves from town b, which is not shown, to town a, which is shown, and is no longer ill.
+        # The replaced row leaves town b, which is not shown. The new row is in town a, which is shown, and is not ill.
         rows = [{"town": town, "ill": ill} for town, ill in (("a", True), ("b", True), ("a", False))]
         moved = Witness([(rows[0], 1), (rows[1], 4)], rows[1], rows[2], {"keys": ReleasedKeys(("a",), (5,))})
         return {

@@ -229,7 +229,7 @@ class Workload:
 
 
 def sum_variance(lengths: Mapping[int, int], sizes: Sequence[int], known: Mapping[Set, float]) -> float:
-    """Return the variance of a sum of a marginal's cells: the cells of some values of each attribute.
+    """Return the variance of the sum of a marginal's cells for some values of each attribute.
 
     Parameters
     ----------

@@ -134,8 +134,8 @@ def for_largest(workload: Workload, *, gaussian: bool) -> Workload:
     """
     sizes, released = workload.sizes, workload.released()
     saddle = _saddle_of(sizes, tuple(workload.wanted.items()), tuple(released), gaussian)
-    # The weight in a workload applies to the sum of the variances of a marginal's cells, and the weight that was found
-    # applies to the variance of one cell.
+    # A weight that was found applies to the variance of one cell. A weight in a workload applies to the sum of the
+    # variances of a marginal's cells, so it is divided by their number.
     weights = {
         one: own * workload.wanted[one] / math.prod(sizes[a] for a in one) for one, own in saddle.weights.items()
     }

@@ -8,15 +8,15 @@ attributes, and the differences of each histogram's counts from their mean. If e
 histogram would measure the number of rows again, which costs 1/n of the budget of a histogram with n values. With
 residuals, all histograms have the same noisy sum. A public number of rows is not released.
 
-The differences have noise of variance T on each count, and the number of rows has noise of variance S = T /
-sqrt(sum of 1 / n**2), where n runs over the numbers of values of the attributes. This minimizes the mean variance of a
-count, averaged over the histograms. For the same rho, independent noise of variance N on each count is never better for
-any count:
+The differences have noise of variance T on each count. The number of rows has noise of variance S = T / sqrt(sum of
+1 / n**2), where each sum here runs over the attributes, and n is an attribute's number of values. This minimizes the
+mean variance of a count, averaged over the histograms. For the same rho, independent noise of variance N on each count
+is never better for any count:
 
-- Adding or removing a row costs 2 rho = 1 / S + sum of (1 - 1/n) / T, which is
+- If a row is added or removed, 2 rho is 1 / S + sum of (1 - 1/n) / T, which is
   (sqrt(sum of 1 / n**2) + sum of (1 - 1/n)) / T. The root of a sum of squares is at most the sum, so this is at most
-  the number of histograms divided by T. Independent noise costs the number of histograms divided by N. So T <= N.
-  Replacing a row costs 2 / T for each histogram, and 2 / N with independent noise, so T = N;
+  the number of histograms divided by T. With independent noise, 2 rho is the number of histograms divided by N. So
+  T <= N. If a row is replaced, 2 rho is 2 / T for each histogram, and 2 / N with independent noise. So T = N;
 - A count's variance is (1 - 1/n) T + S / n**2, where S / n**2 <= T / n, since the root in S is at least 1/n. So the
   variance is at most T, and at most N.
 """

@@ -54,9 +54,9 @@ class RatioMiner(GroupedMiner):
     """The share of rows for which a description holds, in the table, among some rows, or in each group.
 
     Two counts are released (`queries.GroupCounts`): of the rows for which `of` holds, and of the rows for which its
-    negation holds, both among the rows for which `where` holds. The two sets of rows are disjoint, so under
-    add-or-remove-one each count has the noise of a single count. If a count of all rows and a count with `of` were
-    released, at half of the budget each, each would have four times this variance (with a rho, twice).
+    negation holds. Only rows for which `where` holds are counted. The two sets of rows are disjoint, so under
+    add-or-remove-one each count has the noise of a single count. A count of all rows and a count with `of`, each
+    released at half of the budget, would each have four times this variance (with a rho, twice).
 
     The share is the first count divided by the sum of both, with Fieller's interval as for `MeanMiner`. It is 1/2 if
     both noisy counts are at most 0. If a missing value leaves open whether `of` holds for a row, the row is in neither

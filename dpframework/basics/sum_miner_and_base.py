@@ -132,11 +132,11 @@ def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Examp
     """Return examples with released bounds and with a released number of rows per unit.
 
     A witness is a pair of neighbouring tables on which the loss is nearly as large as claimed. In the witnesses here, a
-    row at the upper public bound is removed, or is replaced by a row at the lower public bound. Of
-    the 13 other rows, seven are near the lower bound and six at the upper bound. So with all 14 rows, every number
-    between the two ends is a median. If `between` is not 0, the witness for a replaced row has about `between` rows
-    near the middle in place of the 13. Then both released bounds are narrower, and the last counts of the search and a
-    sum change by as much as they can.
+    row at the upper public bound is removed, or is replaced by a row at the lower public bound. Of the 13 other rows,
+    seven are near the lower bound and six at the upper bound. So with all 14 rows, every number between the two ends is
+    a median. If `between` is not 0, the witness for a replaced row has about `between` rows near the middle in place of
+    the 13. Then both released bounds are narrower, and the last counts of the search and a sum take their largest
+    changes.
     """
     from dpframework.basics.bounds_miner import PrivateBoundsMiner
     from dpframework.basics.row_cap_miner import released_rows_example

@@ -277,8 +277,8 @@ def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, mos
 def search_change(shape: Cells, change: Change, group: int) -> Neighbours:
     """Return the neighbours with the largest change in small tables, and at the ends of climbs.
 
-    Two climbs each start from the best of all tables, the best random tables, and the best tables near the counts at
-    which a comparison in the formula changes.
+    Up to six climbs start: from the two best of all tables, from the two best random tables, and from the two best
+    tables near the counts at which a comparison in the formula changes.
     """
     cells = len(shape.cells)
     small = tables_of(CELL_ROWS if cells <= FEW_CELLS else MANY_CELL_ROWS, cells)
@@ -334,7 +334,7 @@ def _larger_and_larger(shape: Cells, change: Change, group: int) -> Iterator[Nei
 
 
 def describe_search(shape: Shape) -> str:
-    """Return a text that says which tables were searched for a refutation, for a claim that is not proved."""
+    """Return a text on the tables that were searched for a refutation. Reports show it for claims without a proof."""
     if isinstance(shape, Parts):
         return f"searched up to {PART_ROWS} rows"
     return (

@@ -8,8 +8,8 @@ from html import escape
 from dpframework.formulas.formula import Formula, Operation
 from dpframework.formulas.score_structures import Adds, Parts, Shape
 
-#: The operations that need brackets after the sign of a sum, those that need them as a factor, and those that need
-#: them as the base of a power.
+#: The operations that need brackets: after the sign of a sum (`_IN_SUM`), as a factor (`_IN_PRODUCT`), and as the base
+#: of a power (`_IN_POWER`).
 _IN_SUM = frozenset({Operation.ADD})
 _IN_PRODUCT = _IN_SUM | {Operation.SUM, Operation.LARGEST}
 _IN_POWER = _IN_PRODUCT | {Operation.MULTIPLY, Operation.DIVIDE, Operation.X_LOG_X}

@@ -173,7 +173,7 @@ def _denominator(shape: Parts | Cells, quotient: Formula, pair: GroundPair) -> A
 
 
 def _find_problems_of_facts(one: Argument, shape: Parts) -> Iterator[str]:
-    """Yield a problem if an induction does not prove its fact, or if a goal assumes what no fact states.
+    """Yield a problem if an induction fails to prove its fact, or if a goal assumes something that no fact states.
 
     Facts are about aggregates, which are sums and largest values over classes.
     """
@@ -200,7 +200,7 @@ def _find_problems_of_facts(one: Argument, shape: Parts) -> Iterator[str]:
 
 
 def _is_root(assumed: Expression) -> bool:
-    """Tell whether an assumption only says that a constant is the root of a number, unless the number is negative."""
+    """Tell whether an assumption only says that a constant is the root of a number, if the number is at least 0."""
     match assumed:
         case ["or", ["<", top, "0.0"], ["=", ["*", str(name), *others], power]]:
             return top == power and name.startswith("root") and set(map(str, others)) == {name}

@@ -40,8 +40,8 @@ def rounding_of(shape: Scored, change: Fraction, row_bound: int | None, classes:
 
     For products, quotients, roots, and sums of terms of one sign, a bound on the relative error follows from the
     operands' bounds. The result is this bound times the largest score. The score of a table of R rows differs from the
-    score of an empty table by at most R times the largest change by one row, which bounds the largest score. Where
-    terms of both signs are added, no relative error is known, and the terms' absolute errors are added instead.
+    score of an empty table by at most R times the largest change by one row. This bounds the largest score. Where terms
+    of both signs are added, no relative error is known, and the terms' absolute errors are added instead.
 
     Parameters
     ----------

@@ -168,7 +168,7 @@ class Total:
 @final
 @attrs.frozen
 class Outer:
-    """A formula of totals, and of the number of rows `N` of the table.
+    """A formula of totals and of the table's number of rows `N`.
 
     Attributes
     ----------

@@ -115,8 +115,8 @@ def norm_claims(
     return ScoreClaims(name, shape, (*claims, *(Claim(norm, bound, replaced=True) for norm, bound in replaced.items())))
 
 
-#: One table of `Neighbours`: the counts of its cells, the counts of its parts by class, its totals with the number of
-#: rows last, or (for a vector) the entries of one row.
+#: One table of `Neighbours`, in the form that its shape needs: the counts of cells, the counts of parts by class, or
+#: totals with the number of rows last. For a vector, these are the entries of one row.
 Counts: TypeAlias = "tuple[int | Fraction, ...] | tuple[tuple[int, ...], ...]"
 
 

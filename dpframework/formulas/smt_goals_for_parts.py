@@ -1,9 +1,9 @@
 """Goals for scores of parts, for any number of parts and classes.
 
-1. *One part.* A row is in one part, so a score, which is a sum over disjoint parts, changes by as much as that part's
-formula. Let the row's class have c rows in that part before the row is added, and let the part's other classes have R'
-rows together. The goals have c and R' as unknowns, and assume that c, R' >= 0 and that c + R' + 1 is at most the
-table's number of rows. So they cover all tables.
+1. *One part.* A score is a sum over disjoint parts, and a row is in one part. So the score's change is the change of
+that part's formula. Let the row's class have c rows in that part before the row is added, and let the part's other
+classes have R' rows together. The goals have c and R' as unknowns. They assume that c, R' >= 0, and that c + R' + 1 is
+at most the table's number of rows. So the goals cover all tables.
 2. *The rest.* A sum over the other classes does not change, so it is one unknown s. The same holds for a largest value.
 Facts about s are proved by induction over classes. A fact must hold for no class (s = 0, R' = 0). If it holds for s and
 R', it must still hold after a class of x rows joins. Let phi(x) be the term of this class. The sum is then s + phi(x),

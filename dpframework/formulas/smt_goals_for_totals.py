@@ -4,8 +4,8 @@ A total lies between 0 and h N, where N is the number of rows and h is `Total.pe
 a number in [-fall, rise]. Let a formula have degree 1 in each total, and divide only by the number of rows or by a
 constant. The formula's change by a row then has degree 1 in each total and in each total's move. So the change is
 largest at a vertex of the box in which all totals and moves lie. There is a goal for each vertex, with N as the only
-unknown. If a total is only multiplied by a number and added, the change does not depend on where the total is in its
-range, so only one end is tried. Formulas of another form are refused.
+unknown. If a total is only multiplied by a number and added, the change does not depend on the total itself. So only
+one end of the total's range is tried. Formulas of another form are refused.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def require_multilinear(shape: Outer) -> None:
     Raises
     ------
     UnprovableError
-        If the formula is not of degree 1 in each total, or divides by something else than the number of rows or a
+        If the formula is not of degree 1 in each total, if it divides by something else than the number of rows or a
         constant, or if the range of a total is not known.
     """
 

@@ -257,8 +257,8 @@ def bound_of_supports(bound: ErrorBound, cells: int, most: int | None = None) ->
     """Return the error bound for supports: numbers of rows for which descriptions hold, added up from noisy cells.
 
     The bound holds for any pair of descriptions that is fixed beforehand. An error of a quarter of all rows hides a
-    support: if two independent descriptions each hold for half of the rows, both hold for a quarter of the rows by
-    chance.
+    support, since a support of this size may be chance: two independent descriptions that each hold for half of the
+    rows both hold for a quarter of them.
 
     Parameters
     ----------

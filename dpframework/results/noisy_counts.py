@@ -167,8 +167,8 @@ def quantile(error: float) -> float:
     The noise is a sum of independent Laplace and normal noise. Such a sum is normal with a random variance. There are
     two extreme cases: the variance is constant (normal noise alone), or it has an exponential distribution (Laplace
     noise alone). We take the larger of the quantiles in these two cases as a bound for all sums. Up to a level (1 -
-    `error`) of 0.9 the quantile of normal noise is larger, and from 0.92 on the quantile of Laplace noise. We know no
-    proof of the bound, but tests compute the quantiles of many such sums.
+    `error`) of 0.9 the quantile of normal noise is larger, and from 0.92 on the quantile of Laplace noise. The bound is
+    not proved. Tests compare it with the quantiles of many such sums.
     """
     return max(-math.log(error) / math.sqrt(2), -NormalDist().inv_cdf(error / 2))
 
