@@ -39,7 +39,7 @@ _GAUSSIAN = (
 class AdaptiveGridMiner(SearchMiner):
     """Counts over two numeric attributes, in cells that are split where released counts are large.
 
-    The search begins with one cell. At each level it counts all new cells at once. A cell with a large enough noisy
+    The search begins with one cell. At each level, all new cells are counted at once. A cell with a large enough noisy
     count is split: it is halved along both attributes. The search stops when no cell is split, or after `depth` levels.
     Then all cells are counted once more, with all of the budget that is left. So these counts are more exact if the
     search needed fewer levels. The number of levels, the cells and the noise of the last counts depend on released

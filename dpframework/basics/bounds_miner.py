@@ -91,7 +91,7 @@ class PrivateBoundsMiner(SearchMiner):
 
 
 class _Search:
-    """The bisection for both bounds, which share their counts. A bound is given as the position of a bin's edge."""
+    """One bisection for both bounds, with shared counts. A bound is given as the position of a bin's edge."""
 
     def __init__(self, numeric: Numeric, looks: Looks, outside: float) -> None:
         self.bins = len(numeric.interior_cuts) + 1

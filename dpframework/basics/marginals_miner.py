@@ -2,8 +2,9 @@
 
 The marginal of a set of attributes is its contingency table. The miner releases residuals (`queries.Residuals`): the
 residual of a set is the part of its marginal that does not follow from the marginals of its subsets. Every marginal is
-a sum of residuals, and summing is post-processing. The noise is distributed over the residuals so as to minimize the
-weighted sum of the variances of all cells (`marginals_workload`) or the largest variance of a cell (`minimax_weights`).
+a sum of residuals, and summing is post-processing. The noise is distributed over the residuals to minimize one of two
+errors: the weighted sum of the variances of all cells (`marginals_workload`), or the largest variance of a cell
+(`minimax_weights`).
 In zCDP the noise is Gaussian. In pure epsilon it is Laplace noise or noise in the shape of blocks
 (`mechanisms.BlockNorm`), whichever has the smaller predicted error. You can also ask for Laplace noise.
 """
@@ -238,7 +239,7 @@ class MarginalsMiner(RowsMiner):
         return found
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return an error bound, in rows, for each marginal. If there are many, return the worst for each `order`.
+        """Return an error bound, in rows, for each marginal, or the worst for each number of attributes if many.
 
         With `ranges`, the last bound is that of the range with the largest error.
         """

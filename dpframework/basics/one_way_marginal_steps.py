@@ -62,8 +62,8 @@ _MOST_VALUES = LARGEST_WEIGHT // 100
 class NoisyHistogram:
     """A released histogram, with the variances of its noise.
 
-    The noise in the sum of the counts shifts all counts by the same amount. It is independent of the noise in their
-    differences.
+    The noise in the sum of the counts shifts all counts by the same amount. This noise is independent of the noise in
+    the counts' differences.
 
     Attributes
     ----------

@@ -89,9 +89,10 @@ class QuantileMiner(_RankMiner):
 
     The point is selected by permute-and-flip or, with a rho, by the exponential mechanism. The score of a point is 0
     minus the number of rows by which the point misses the quantile (`queries.QuantileScores`). Let the grid have m
-    points, and let the selection have the scale s. The best score is always 0, so with a probability of at least 95 %
-    the point misses the quantile by at most s ln(20 m) rows. For the quantile q, the scale is 2 max(q, 1 - q) / epsilon
-    under add-or-remove-one, and 2 / epsilon under replace-one. So the bound follows from the plan alone.
+    points, and let the selection have the scale s. Values are rounded to the grid, so some point is an exact quantile,
+    and the best score is 0. So with a probability of at least 95 % the point misses the quantile by at most s ln(20 m)
+    rows. For the quantile q, the scale is 2 max(q, 1 - q) / epsilon under add-or-remove-one, and 2 / epsilon under
+    replace-one. So the bound follows from the plan alone.
 
     Parameters
     ----------

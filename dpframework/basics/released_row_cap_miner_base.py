@@ -80,7 +80,7 @@ class RowsMiner(BasicMiner):
     """The base class of miners with the parameter `rows_per_unit`, which limits the rows of each unit.
 
     A subclass defines `plan_rows`, `mine_rows` and `bound_errors` in place of `plan`, `mine` and `error_bounds` of
-    `Miner`. They need not know whether rows are limited.
+    `Miner`. These methods need not know whether rows are limited.
 
     Attributes
     ----------

@@ -39,9 +39,9 @@ class RowsPerUnitMiner(BasicMiner):
     its `rows_per_unit`. The later step then reads at most the selected number of rows of each unit. Its noise is that
     of a study that keeps this number of rows of each unit.
 
-    The m candidates follow from the study's `rows_per_unit`, and none is above it. Let o be the share `outside`, and
-    let the selection have the scale s (2 max(o, 1 - o) / epsilon under add-or-remove-one). With a probability of 95 %,
-    the selected number is too small for at most the share o of the units plus s ln(20 m) units.
+    The m candidates follow from the study's `rows_per_unit`, and none is above this number. Let o be the share
+    `outside`, and let the selection have the scale s (2 max(o, 1 - o) / epsilon under add-or-remove-one). With a
+    probability of 95 %, the selected number is too small for at most the share o of the units plus s ln(20 m) units.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ class RatioMiner(GroupedMiner):
         return step("counts", GroupCounts(self.groups(schema), where=self.where, of=self.of), self.counter)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the names of the attributes that are compared with a number that is not a public cut."""
+        """Return the names of the attributes that `where` or `of` compares with a number that is not a public cut."""
         return values_compared(schema, self.where, self.of)
 
     @property
@@ -144,7 +144,7 @@ class TopKMiner(GroupedMiner):
     there is more noise.) If k values were selected one after another, each selection would get 1/k of the budget.
 
     The shown values are chosen by their noisy counts. So the confidence intervals must hold for all values at once:
-    each may fail with a probability of 5 % divided by the number of values. Rows without a value are not ranked. With
+    each may fail with a probability of 5 % divided by the number of counts. Rows without a value are not ranked. With
     `by`, one release holds the counts of all values in all groups, and the values are sorted within each group.
 
     For an open attribute, whose values are not listed in the schema, see `KeysMiner`.
@@ -195,7 +195,7 @@ class TopKMiner(GroupedMiner):
         return step("counts", query, counting_mechanism(self.counter, query, schema))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the names of the attributes that are compared with a number that is not a public cut."""
+        """Return the names of the attributes that `where` compares with a number that is not a public cut."""
         return values_compared(schema, self.where)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:

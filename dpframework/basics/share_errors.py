@@ -32,7 +32,7 @@ _HALVINGS = 32  # the number of times that the bisection halves the range of t
 
 @functools.lru_cache(maxsize=256)
 def share_error(rows: float, law: NoiseLaw) -> float:
-    """Return the error bound, from 0 to 1. For every p, the share is further from p in at most 5 % of releases.
+    """Return the error bound, from 0 to 1. For every p, at most 5 % of releases have a larger distance from p.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class NumberMiner(GroupedMiner):
             yield f"rows without '{self.attribute}' count as {lowest}"
 
     def note(self, text: str) -> str:
-        """Return the note of an error bound. If bounds are released, it also says that the error depends on them."""
+        """Return the note of an error bound. If bounds are released, add that the error depends on these bounds."""
         return "; ".join(filter(None, (text, AT_MOST if self.own_sources else "")))
 
     def named(self, what: str) -> str:
@@ -110,7 +110,8 @@ def number_examples(cls: type[Any]) -> Mapping[str, Example]:
     change = Schema([Numeric("change", -3, 5, bins=2)])
     age = Schema([Numeric("age", 0, 90, bins=2, missing=True)])
     sick = Schema([Numeric("change", -3, 5, bins=2), Boolean("ill"), Boolean("here")])
-    # In the witnesses, the first row is added, or is replaced by the second row, which is in another group.
+    # In the witnesses (pairs of neighbouring tables that show the loss), the first of these rows is added, or is
+    # replaced by the second row, which is in another group.
     most = [{"change": 5, "ill": ill, "here": True} for ill in (True, False)]
     return {
         "both-signs": Example(change, cls("change", epsilon=1)),
@@ -174,7 +175,7 @@ class SumMiner(NumberMiner):
         The attribute's name.
     bounds
         Two public numbers, or the name of an earlier step of miner `private-bounds`, whose released bounds are used.
-        Values are clamped to them. By default the schema's bounds are used.
+        Values are clamped to the bounds. By default the schema's bounds are used.
     by
         The name of an attribute, or a list of names. There is one group for each combination of their labels.
     where

@@ -1,7 +1,7 @@
 """Certificates of plans, and the audit of certificates.
 
-A certificate holds a plan's hash, and a proof of each sensitivity that the plan claims. The proof is an argument, which
-is made of goals: SMT-LIB texts that solvers must find unsatisfiable.
+A certificate holds a plan's hash, and proofs of the sensitivities that the plan claims. Each proof is an argument,
+which is made of goals: SMT-LIB texts that solvers must find unsatisfiable.
 """
 
 from __future__ import annotations

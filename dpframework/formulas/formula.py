@@ -20,7 +20,7 @@ from dpframework.facts.value_checks import read_ratio
 
 
 class Operation(enum.StrEnum):
-    """The operation that joins a formula's parts or, for a leaf, what the leaf stands for."""
+    """The operation that joins a formula's operands or, for a leaf, what the leaf stands for."""
 
     CONSTANT = "constant"
     PUBLIC = "public"

@@ -1,10 +1,10 @@
 """Numba kernels (compiled functions that compute scores), generated from formulas.
 
-Two rules keep a kernel as precise as one written by hand. Let n be the number of rows of a class, and N that of its
-part. The sum of n log2 n over the classes, minus N log2 N, is computed as the sum of n log2(n / N), since large terms
-would cancel. A cube root is computed from a logarithm, whose error grows with the number. One step of Newton's method
-then leaves an error of two unit roundoffs. Numba itself does not check divisions for 0 (its error model is "numpy"),
-since `quotient` does.
+Two rules keep a kernel as precise as one written by hand. Let N be the number of rows in a part of the table, and n the
+number of these rows that belong to one class. The sum of n log2 n over the classes, minus N log2 N, is computed as the
+sum of n log2(n / N), since large terms would cancel. A cube root is computed from a logarithm, whose error grows with
+the number. One step of Newton's method then leaves an error of two unit roundoffs. Numba itself does not check
+divisions for 0 (its error model is "numpy"), since `quotient` does.
 
 Each kernel's source is written to a file in the user's cache folder, so that numba keeps the compiled code beside it.
 The file's name is the SHA-256 of the source. Python always runs the text that was generated here, whatever the file

@@ -37,7 +37,7 @@ SCATTERED, SPREAD, TURNS = 200, 0.4, 200
 DRAWN, LOG_ROWS, FILLED = 400, 7, 0.7
 SEEDS = (3, 7)  # the seeds of climbs and of searches
 MOST_JOINING = 20_000  # if the rows of one unit can join a table in more ways, the ways are not all tried
-MOST_SCORES = 1 << 21  # the most scores of tables at thresholds; if there would be more, some tables are drawn
+MOST_SCORES = 1 << 21  # the most scores for `_threshold_tables`; if there would be more, only some tables are drawn
 
 
 @functools.cache

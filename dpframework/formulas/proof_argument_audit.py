@@ -221,9 +221,9 @@ def _is_case(assumed: Expression, shape: Parts, pairs: Sequence[GroundPair]) -> 
 
 
 def _induce(fact: Fact, known: Sequence[Expression]) -> Expression | None:
-    """Return the statement that a fact's goals prove about `s` and `rest`: an aggregate's value, and the rows counted.
+    """Return the statement that a fact's goals prove; None if the goals are no induction about the fact's aggregate.
 
-    The result is None if the goals are no induction about the fact's aggregate.
+    In the statement, `s` is the aggregate's value over some classes, and `rest` the number of rows of these classes.
     """
     if len(fact.goals) != 2:
         return None

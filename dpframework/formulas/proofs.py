@@ -239,7 +239,7 @@ def prove_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
 
 
 def vacuous(argument: Argument, solver: Callable[[str, str], str] = solve) -> bool:
-    """Tell whether an argument, or one that it rests on, has no goal whose assumptions fit any table.
+    """Tell whether no table fits the assumptions of an argument's goals, or of the goals of one that it rests on.
 
     Such goals would prove anything.
     """

@@ -1,4 +1,4 @@
-"""Bounds on the errors of a formula's values that are computed in floating point."""
+"""Bounds on the rounding errors of formulas that are computed in floating point."""
 
 from __future__ import annotations
 
@@ -156,10 +156,7 @@ def _terms(formula: Formula) -> Counter[Formula]:
 
 
 def _smaller_factor(top: Formula, below: Counter[Formula]) -> int:
-    """Return how many terms a factor of `top` has that adds up some of the cells which the denominator adds up.
-
-    It is 0 if `top` has no such factor.
-    """
+    """Return the number of terms of a sum of cells that is a factor of `top` and a part of the sum `below`; else 0."""
     if top.operation is Operation.MULTIPLY:
         return max(_smaller_factor(part, below) for part in top.parts)
     terms = _terms(top)

@@ -194,7 +194,7 @@ def _exact(bound: Formula, number: Fraction) -> Fraction:
 
 
 def _limit(bound: Formula) -> Fraction:
-    """Return the limit, for more and more rows, of a sum of constants and of quotients with constants above."""
+    """Return the limit for many rows. A constant divided by a formula of the number of rows counts as 0."""
     if bound.constant is not None:
         return bound.constant
     match bound.operation:

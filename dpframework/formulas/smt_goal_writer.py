@@ -118,7 +118,7 @@ class Goal:
         terms
             The ratios that stand for the formula's leaves and sums.
         zero
-            The quotients in it whose denominators are 0. Such a quotient counts as 0.
+            The formula's quotients whose denominators are 0. Such a quotient counts as 0.
         """
         if formula in terms:
             return terms[formula]

@@ -63,9 +63,9 @@ class Noisy:
 
     @classmethod
     def mean(cls, numbers: Iterable[Noisy]) -> Noisy:
-        """Return the weighted mean, with the smallest variance, of noisy versions of one number.
+        """Return the weighted mean of noisy versions of one number that has the smallest variance.
 
-        Their noise must be uncorrelated.
+        The noise of the versions must be uncorrelated.
 
         Examples
         --------
