@@ -1,7 +1,7 @@
 """Certificates of plans, and the audit of certificates.
 
 A certificate holds a plan's hash, and proofs of the sensitivities that the plan claims. Each proof is an argument,
-which is made of goals: SMT-LIB texts that solvers must find unsatisfiable.
+which is made of goals: SMT-LIB texts. A solver proves a goal by finding the text unsatisfiable.
 """
 
 from __future__ import annotations

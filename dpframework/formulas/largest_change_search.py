@@ -26,7 +26,7 @@ from dpframework.formulas.trial_tables_at_thresholds import tables_at_thresholds
 CLASSES = 3  # the number of classes of a part in small tables
 PART_ROWS, CELL_ROWS = 9, 6  # how many rows small tables have at most: for scores of parts, and of cells
 FEW_CELLS, MANY_CELL_ROWS = 5, 4  # with more cells than `FEW_CELLS`, small tables have at most `MANY_CELL_ROWS` rows
-SLACK = 1e-9  # how far rounding may take a change beyond a bound; a share of the score for scores of many rows
+SLACK = 1e-9  # how far rounding may take a change beyond a bound; for large scores, as a share of the score
 CLIMB_ROWS = 20_000  # the most rows of a table that a climb reaches
 MOVES = (1, 2, 5, 20, 100, 1000)  # how many rows a step of a climb adds to a cell, or takes from it
 #: How many random tables each step of a climb tries, the standard deviation of their counts (as a share of the counts
@@ -222,7 +222,7 @@ def _largest_gaps(
     joining
         The rows that may join a shared table, shape (ways, cells).
     after
-        The scores after they have joined it, shape (ways, tables).
+        The scores after these rows have joined each shared table, shape (ways, tables).
     """
     up, down = shared + joining[after.argmax(axis=0)], shared + joining[after.argmin(axis=0)]
     match change:

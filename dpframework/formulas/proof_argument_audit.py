@@ -1,10 +1,11 @@
 """The audit of an argument for a claim, without trust in the code that derived the argument.
 
-An argument consists of goals: SMT-LIB texts that solvers must find unsatisfiable. For each claim that an argument rests
-on, an auditor asks: do both solvers prove every goal? Does some table fit the assumptions of the goals? Do the goals
-describe real neighbours, with the scores of the formula and the bound of the claim (the ground test)? Is each fact
-about a sum or a maximum proved by an induction? Two things are trusted: that proved goals are enough for a claim (for
-the reasons in `proof_arguments.REASONS`), and that at least one of the two solvers is right.
+An argument consists of goals: SMT-LIB texts. A solver proves a goal by finding the text unsatisfiable. For each claim
+that an argument rests on, an auditor asks: do both solvers prove every goal? Does some table fit the assumptions of the
+goals (if none does, they prove nothing)? Do the goals describe real neighbours, with the scores of the formula and the
+bound of the claim (the ground test)? Is each fact about a sum or a maximum proved by an induction? Two things are
+trusted: that proved goals are enough for a claim (for the reasons in `proof_arguments.REASONS`), and that at least one
+of the two solvers is right.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ def _find_problems_of_replacement(one: Argument) -> Iterator[str]:
 
 
 def _is_sign(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]) -> bool:
-    """Tell whether a goal, once solvers have refuted it, shows that a denominator is never negative.
+    """Tell whether a goal, once solvers have proved it, shows that a denominator is never negative.
 
     The goal must state that a term is below 0, and the term must have the denominator's sign on each pair.
     """

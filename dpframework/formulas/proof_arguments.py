@@ -1,7 +1,8 @@
 """Arguments for claims about sensitivities.
 
-An argument holds the goals that prove a claim, which are texts for SMT solvers. It also holds the facts about sums and
-largest values that the goals use, and the rule by which the goals are enough for the claim.
+An argument holds goals: texts for SMT solvers, each of which denies the claim in some case. A solver proves a goal by
+finding the text unsatisfiable. An argument also holds the facts about sums and largest values that the goals use, and
+the rule by which the goals are enough for the claim.
 """
 
 from __future__ import annotations

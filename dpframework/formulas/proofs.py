@@ -2,8 +2,8 @@
 
 A claim is refuted if a search finds two neighbouring tables with a larger change than is claimed. Otherwise goals are
 written, which are SMT-LIB texts that deny the claim. In the ground test, the goals are compared with real tables. Then
-two solvers must refute every goal. An argument holds these goals, and the rule that says why they are enough (see
-`proof_arguments`).
+two solvers must prove every goal, which means that they find the text unsatisfiable. An argument holds these goals, and
+the rule that says why they are enough (see `proof_arguments`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Goals for scores of cells. The cells are a fixed number of disjoint sets of rows.
 
-A goal is an SMT-LIB text that denies a claim in one case. By refuting the goal, solvers prove the claim in that case.
+A goal is an SMT-LIB text that denies a claim in one case. A solver that finds the text unsatisfiable has proved the
+claim in that case.
 
 1. *One cell.* An added row raises the count of one cell by 1, or of none. (Tests check this for the code that counts.)
 The numbers of rows in the cells are unknowns of a goal. So one goal for each cell, and one for no cell, cover all
@@ -61,7 +62,7 @@ def cell_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
 
 
 def _signs(shape: Cells, whole: bool) -> list[str]:
-    """Return one goal for each denominator. The goal says that the denominator is negative, and must be refuted."""
+    """Return one goal for each denominator. It says that the denominator is negative, which solvers must disprove."""
     goals = []
     for quotient in divisions(shape.body):
         goal = Goal(whole)
@@ -73,7 +74,7 @@ def _signs(shape: Cells, whole: bool) -> list[str]:
 
 
 def range_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
-    """Return goals that must be refuted: each says that a score is above the claim's bound, or below 0 (rule 6)."""
+    """Return goals that say that a score is above the bound, or below 0, which solvers must disprove (rule 6)."""
     goals = []
     for zeros in combinations((False, True), repeat=len(divisions(shape.body))):
         for above in (True, False):

@@ -1,5 +1,8 @@
 """Goals for scores of parts, for any number of parts and classes.
 
+A goal is an SMT-LIB text that denies a claim in one case. A solver that finds the text unsatisfiable has proved the
+claim in that case.
+
 1. *One part.* A score is a sum over disjoint parts, and a row is in one part. So the score's change is the change of
 that part's formula. Let the row's class have c rows in that part before the row is added, and let the part's other
 classes have R' rows together. The goals have c and R' as unknowns. They assume that c, R' >= 0, and that c + R' + 1 is

@@ -1,5 +1,8 @@
 """Goals for functions of totals whose rise and fall are proved elsewhere.
 
+A goal is an SMT-LIB text that denies a claim in one case. A solver that finds the text unsatisfiable has proved the
+claim in that case.
+
 A total lies between 0 and h N, where N is the number of rows and h is `Total.per_row`. An added row moves the total by
 a number in [-fall, rise]. Let a formula have degree 1 in each total, and divide only by the number of rows or by a
 constant. The formula's change by a row then has degree 1 in each total and in each total's move. So the change is

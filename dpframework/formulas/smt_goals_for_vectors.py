@@ -1,5 +1,7 @@
 """Goals for vectors that are summed over rows.
 
+A goal is an SMT-LIB text that denies a claim. A solver that finds the text unsatisfiable has proved the claim.
+
 A row adds its entries to a vector. When a row is added, the norm of the vector's change is the norm of the row's
 entries. When a row is replaced, it is the norm of the difference of two rows' entries.
 """

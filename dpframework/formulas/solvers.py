@@ -46,7 +46,7 @@ def solve(solver: str, text: str, effort: int = 1) -> str:
     solver
         The name of the solver.
     text
-        The goal.
+        The goal, an SMT-LIB text. The answer `unsat` proves the goal.
     effort
         The work that the solver may do, as a multiple of the usual work.
     """
@@ -56,7 +56,7 @@ def solve(solver: str, text: str, effort: int = 1) -> str:
 def model(text: str, names: tuple[str, ...]) -> dict[str, Any] | None:
     """Return the values of some of a goal's constants in an example that fits the goal; None if z3 finds no example.
 
-    An example shows that the goal is not proved.
+    An example shows why the goal cannot be proved.
     """
     answer, solver = _by_z3(text, 1)
     if answer != "sat":
