@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -158,8 +160,9 @@ def bound_at(bound: Formula, row_bound: int | None) -> Fraction:
     Raises
     ------
     InputError
-        If the bound grows without end, and the number of rows has no bound. Also if the bound is something else than a
-        number, `LAST_INCREMENT`, or a formula of numbers and `rows` with sums, products and quotients.
+        If the bound grows without end, and the number of rows has no bound. Also if the bound is smaller for more rows,
+        or if it is something else than a number, `LAST_INCREMENT`, or a formula of numbers and `rows` with sums,
+        products and quotients. It may divide by `rows`, plus a number of 0 or more, and by numbers.
 
     Examples
     --------
@@ -167,14 +170,29 @@ def bound_at(bound: Formula, row_bound: int | None) -> Fraction:
     >>> bound_at(1 - 2 / rows, 8), bound_at(1 - 2 / rows, None)
     (Fraction(3, 4), Fraction(1, 1))
     """
-    if row_bound is None:
-        return _limit(bound)
     if bound == LAST_INCREMENT:
+        if row_bound is None:
+            raise _grows(bound)
         less = row_bound - 1
         return (
             rational_above(math.log2(row_bound) + less * math.log1p(1 / less) / math.log(2)) if less > 0 else Fraction()
         )
-    return max(_exact(bound, Fraction(row_bound)), Fraction())
+    _require_growth(bound)
+    return _limit(bound) if row_bound is None else max(_exact(bound, Fraction(max(row_bound, 1))), Fraction())
+
+
+@functools.cache
+def _require_growth(bound: Formula) -> None:
+    """Refuse a bound that is smaller for more rows, at 1 to 3 rows and at powers of 2.
+
+    Its value at the largest number of rows would not hold for tables with fewer rows.
+    """
+    values = [_exact(bound, Fraction(number)) for number in (1, 2, 3, *(2**power for power in range(2, 41)))]
+    if any(later < earlier for earlier, later in itertools.pairwise(values)):
+        raise InputError(
+            f"the bound '{bound}' falls as the rows grow, so that it does not hold for tables with fewer rows than "
+            "max_rows; declare its largest value"
+        )
 
 
 def _exact(bound: Formula, number: Fraction) -> Fraction:
@@ -188,13 +206,24 @@ def _exact(bound: Formula, number: Fraction) -> Fraction:
             return parts[0] + parts[1]
         case Operation.MULTIPLY:
             return parts[0] * parts[1]
-        case Operation.DIVIDE:
-            return parts[0] / parts[1] if parts[1] else Fraction()
-    raise InputError(f"no sensitivity can be read from the bound '{bound}'; declare a number")
+        case Operation.DIVIDE if bound.parts[1].constant or is_rows_or_more(bound.parts[1]):
+            return parts[0] / parts[1]
+    raise InputError(
+        f"no sensitivity can be read from the bound '{bound}'; declare a number, or a formula of numbers and the rows "
+        "that divides only by numbers and by the rows, plus a number of 0 or more"
+    )
+
+
+def is_rows_or_more(formula: Formula) -> bool:
+    """Tell whether a formula is `rows`, or `rows` plus a number of 0 or more. A bound may divide by nothing else."""
+    if formula == rows:
+        return True
+    others = [part for part in formula.parts if part != rows]
+    return formula.operation is Operation.ADD and len(others) == 1 and (others[0].constant or -1) >= 0
 
 
 def _limit(bound: Formula) -> Fraction:
-    """Return the limit for many rows. A constant divided by a formula of the number of rows counts as 0."""
+    """Return the limit for many rows. A number divided by `rows` becomes 0."""
     if bound.constant is not None:
         return bound.constant
     match bound.operation:
@@ -202,6 +231,12 @@ def _limit(bound: Formula) -> Fraction:
             return _limit(bound.parts[0]) + _limit(bound.parts[1])
         case Operation.MULTIPLY if bound.parts[0].constant is not None:
             return bound.parts[0].constant * _limit(bound.parts[1])
-        case Operation.DIVIDE if bound.parts[0].constant is not None:
+        case Operation.DIVIDE if bound.parts[1].constant:
+            return _limit(bound.parts[0]) / bound.parts[1].constant
+        case Operation.DIVIDE if bound.parts[0].constant is not None and is_rows_or_more(bound.parts[1]):
             return Fraction()
-    raise InputError(f"the bound '{bound}' grows with the rows; set max_rows or rows in the schema")
+    raise _grows(bound)
+
+
+def _grows(bound: Formula) -> InputError:
+    return InputError(f"the bound '{bound}' grows with the rows; set max_rows or rows in the schema")

@@ -29,7 +29,7 @@ from itertools import product as combinations
 
 from dpframework.formulas.formula import AGGREGATES, Formula, Operation, n, rows, rows_of_part
 from dpframework.formulas.score_structures import Parts
-from dpframework.formulas.sensitivity_claims import Change, Claim
+from dpframework.formulas.sensitivity_claims import Change, Claim, is_rows_or_more
 from dpframework.formulas.smt_goal_writer import Goal, Ratio, UnprovableError, divisions, table_ratio, total
 
 #: The facts that may hold for an aggregate {s} over classes that have {rest} rows together. {phi} is the aggregate's
@@ -160,8 +160,7 @@ def _terms(
 def _bound(goal: Goal, bound: Formula, table_rows: str) -> Ratio:
     terms: dict[Formula, Ratio] = {rows: (goal.as_real(table_rows), "1.0")}
     for found in divisions(bound):
-        below = found.parts[1]
-        if below != rows and not (below.parts[0] == rows and (below.parts[1].constant or -1) >= 0):
+        if not is_rows_or_more(found.parts[1]):
             raise UnprovableError(
                 f"the bound '{bound}' divides by something other than the rows plus a constant of 0 or more"
             )

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 import dpframework as dpf
-from dpframework.formulas.formula import as_formula, cells, form, rows, x_log2_x
+from dpframework.formulas.formula import Formula, as_formula, cells, form, rows, x_log2_x
 from dpframework.formulas.rounding_error_bound import (
     UNIT_ROUNDOFF,
     _Error,
@@ -53,12 +53,12 @@ def test_a_bound_is_exact_at_a_number_of_rows_and_in_the_limit() -> None:
     third = Fraction(1, 3)
     for bound, number, at, limit in (
         (as_formula(third), 5, third, third),
-        (third + 2 / rows, 5, third + Fraction(2, 5), third),
+        (third - 1 / rows, 5, third - Fraction(1, 5), third),
         (1 - 2 / rows, 8, Fraction(3, 4), Fraction(1)),
         (1 - 2 / rows, 1, Fraction(0), Fraction(1)),  # a change is never below 0
-        (3 * (third + 2 / rows), 4, Fraction(5, 2), Fraction(1)),
-        (2 / rows, 0, Fraction(0), Fraction(0)),
-        (2 / rows + third, 5, third + Fraction(2, 5), third),
+        (1 - 2 / rows, 0, Fraction(0), Fraction(1)),
+        (3 * (third - 1 / rows), 4, Fraction(1, 4), Fraction(1)),
+        (-1 / rows + third, 5, third - Fraction(1, 5), third),
         (rows, 9, Fraction(9), None),
         (2 * rows, 9, Fraction(18), None),
         (1 + rows, 9, Fraction(10), None),
@@ -152,3 +152,22 @@ def test_the_error_of_each_operation_is_known() -> None:
     ):
         assert _error(formula, F(100), 2) == expected, formula
     assert _error(count * F(1, 3), F(100), 2).absolute >= 100 * u / 3
+
+
+@pytest.mark.parametrize("bound", [2 / rows, 1 + 1 / (rows + 3), 3 - rows, as_formula(Fraction(1, 2)) / (rows + 1)])
+def test_a_bound_that_falls_as_the_rows_grow_is_refused(bound: Formula) -> None:
+    """What it is for the most rows does not hold for tables with fewer: with any number of rows it would be 0."""
+    for number in (1, 100, None):
+        with pytest.raises(dpf.InputError, match="falls as the rows grow"):
+            bound_at(bound, number)
+
+
+@pytest.mark.parametrize("bound", [1 / (1 / rows), 2 / (1 - 1 / rows), 1 - 1 / (rows - 1)])
+def test_a_bound_divides_only_by_the_rows_and_a_number_of_0_or_more(bound: Formula) -> None:
+    for number in (100, None):
+        with pytest.raises(dpf.InputError, match="divides only by numbers and by the rows"):
+            bound_at(bound, number)
+    assert bound_at(2 - 1 / (1 + rows), 3) == Fraction(7, 4)
+    assert bound_at(2 - 1 / (rows + 1), None) == 2
+    assert bound_at((1 - 1 / rows) / 2, 4) == Fraction(3, 8)
+    assert bound_at((1 - 1 / rows) / 2, None) == Fraction(1, 2)
