@@ -1,4 +1,4 @@
-"""The attributes that a plan's releases may read, with the cost of the releases that may read each attribute."""
+"""For each attribute of a plan's schema, the cost of the releases that may read it."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class AttributeLoss:
     Attributes
     ----------
     attributes
-        The names of the attributes. Empty for the group of all attributes that no release names, which exists only if
-        the schema is unknown.
+        The names of the attributes. If the schema is unknown, one group may have no names. It stands for the attributes
+        that no release names, and its releases are those that may read any attribute.
     parts
-        The names of the parts of the study that contain such releases.
+        The names of the parts of the study that contain these releases.
     steps
-        The number of steps of the plan that make such releases.
+        The number of steps of the plan that make these releases.
     loss
-        The most that these releases cost together, composed as in the plan. None without a valid claim.
+        The most that these releases cost together, composed as in the plan. None if there is no valid claim.
     share
         The loss of these releases as a share of the whole plan's loss, from 0 to 1. None if one of the two losses is
-        unknown.
+        unknown, or if the plan's loss is 0.
     """
 
     attributes: tuple[str, ...]
@@ -44,10 +44,9 @@ class AttributeLoss:
 
 
 def losses_by_attribute(plan: AccountedPlan) -> list[AttributeLoss]:
-    """Return the loss of the releases that may read each attribute, the largest loss first.
+    """Return the loss of each group of attributes that the same releases may read, the largest loss first.
 
-    Attributes that the same releases may read are in one row. If the schema is known, attributes that no release may
-    read are also listed.
+    If the schema is known, the attributes that no release may read are also listed, with the loss 0.
     """
     reads = {placed.number: plan.index.reads[placed.number] for placed in plan.index.steps}
     named = tuple(dict.fromkeys(name for names in reads.values() for name in names or ()))

@@ -66,7 +66,7 @@ def html_report(
 def require_reportable(plan: StudyPlan) -> PlanFacts:
     """Return a plan's facts, after making all sections of a report on the plan and loading their templates.
 
-    So most faults of a report show before the run is made.
+    If this is called before a run, most faults of the report show before the run spends anything.
     """
     facts = PlanFacts(plan)
     for section in report_sections(ReportSubject(facts, None, About())):

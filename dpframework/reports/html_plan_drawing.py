@@ -18,7 +18,7 @@ from dpframework.study.study_plan import StudyPlan
 if TYPE_CHECKING:
     from dpframework.reports.difference import Difference
 
-MOST_OPEN = 60  # only a drawing with more nodes than this has folded parts when a page is opened
+MOST_OPEN = 60  # a drawing with more nodes than this has folded parts when a page is opened
 MOST_NAMED = 4  # if one of several equal parts is shown, its note names at most this many others
 
 
@@ -63,7 +63,7 @@ def plan_on_page(
 
 
 def merge_equal(root: NodeDrawing) -> NodeDrawing:
-    """Return a drawing that shows only the first of several equal siblings in a row, with a note on the others.
+    """Return a drawing that shows only the first of equal consecutive siblings, with a note on the others.
 
     Links and arrows to a node that is left out lead to the shown node in its place.
     """
@@ -101,7 +101,8 @@ def _one_for_all(first: NodeDrawing, *others: NodeDrawing) -> NodeDrawing:
 def _shape(root: NodeDrawing) -> tuple[object, ...]:
     """Return all that a page shows of a node and of the nodes below it, except its own name and the numbers of nodes.
 
-    A release that the node uses is given by its position below the node if it is there, and otherwise by its number.
+    If a node uses a release of a node at or below `root`, the position of that node is given. For a release from
+    elsewhere, the number of the node that makes it is given.
     """
     places = {node.number: place for place, node in enumerate(root.walk())}
 

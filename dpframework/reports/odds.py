@@ -19,8 +19,12 @@ of outputs with L > epsilon, the definition of differential privacy says that
     delta >= P[L > epsilon] - exp(epsilon) Q[L > epsilon] = E[max(0, 1 - exp(epsilon - L))].
 
 If L > epsilon + t for some t > 0, the term in the expectation is at least 1 - exp(-t). So for t = 1/10, L exceeds
-epsilon + t with a probability of at most delta / (1 - exp(-1/10)) < 11 delta. Two steps, as above, together have the
-loss (2 epsilon, (1 + exp(epsilon)) delta), by the definition applied twice.
+epsilon + t with a probability of at most delta / (1 - exp(-1/10)) < 11 delta.
+
+Two steps, a removal and an addition, together have the loss (2 epsilon, (1 + exp(epsilon)) delta). Let R be the
+probability of outputs for the table between the two steps. The definition, applied twice to a set S of outputs, says:
+
+    P[S] <= exp(epsilon) R[S] + delta <= exp(epsilon) (exp(epsilon) Q[S] + delta) + delta.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ import attrs
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation
 from dpframework.facts.privacy_unit import PrivacyUnit
 
-#: How sure somebody may be of a claim beforehand, as probabilities.
+#: How sure somebody may be of a claim before they see the results: examples for a report, as probabilities.
 PRIORS = (0.01, 0.1, 0.5)
 SLACK = 0.1  # the number t of the derivation above, which is added to the logarithm of the odds if there is a delta
 TIMES_DELTA = 11  # an upper bound on 1 / (1 - exp(-SLACK))

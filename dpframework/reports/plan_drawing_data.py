@@ -63,7 +63,7 @@ class NodeDrawing:
         The node's label and cost in the plan before. Each is empty if it is the same in the plan after, or if only one
         plan has the node.
     changed
-        The names of the node's claims that differ between the two plans.
+        The names of the node's facts that differ between the two plans.
     uses
         The releases that the node uses.
     children
@@ -142,7 +142,8 @@ def draw_plan(plan: AccountedPlan) -> NodeDrawing:
 
     def draw(placed: PlacedNode) -> NodeDrawing:
         sources = [index.nodes[source] for source in placed.uses]
-        # A miner may ask several times for each kind of release in a spend block, so the loss is that of one release.
+        # In a spend block, a miner chooses releases during the run. A release of one kind may be made several times, so
+        # the drawing gives the loss of one release.
         most = "" if placed.block is None else "each at most "
         return NodeDrawing(
             placed.number,

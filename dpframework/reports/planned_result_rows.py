@@ -1,4 +1,4 @@
-"""The publications of a study, with the miner, attributes, cost and error of each result."""
+"""The results that a study will publish, with the miner, attributes, cost and error of each result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNKNOWN_SIZE = "The number of rows is not known, so errors are not given as a sh
 @final
 @attrs.frozen
 class ResultRow:
-    """The publication of one part of a study.
+    """The result that one part of a study will publish.
 
     Attributes
     ----------
@@ -147,7 +147,9 @@ def bias_rows(rows: Iterable[ResultRow]) -> list[tuple[str, str]]:
 
 
 def group_rows(rows: Iterable[ResultRow]) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
-    """Return, for each result with counts, its names and pairs of a group's number of rows and its relative error.
+    """Return, for each result with counts, its names and the errors of its counts by the size of the counted group.
+
+    The errors are pairs of a group's number of rows and the relative error of its count.
 
     If a result has several kinds of counts, each kind has an entry of its own, with the kind after the names.
     """

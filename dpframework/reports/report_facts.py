@@ -1,4 +1,4 @@
-"""The facts of a report on a plan as a whole: those of the plan, and those that it does not hold, such as the approval.
+"""The facts of a report about a plan as a whole. Some of them are not in the plan, such as the approval.
 
 The headlines are what a reader needs first. The brief is a few sentences on whom the plan protects, what it costs and
 what it assumes.
@@ -221,7 +221,7 @@ def brief(plan: StudyPlan) -> str:
     if unit.is_row and ONE_ROW_PER_PERSON in plan.budget.allow:
         who, share = "each person", "Nobody has a second row, as the owner states."
     facts = plan.facts
-    assumed = [_PLAIN.get(name, f"'{name}'") for name in plan.assumptions if name != ROWS_ASSERTED]  # `share` states it
+    assumed = [_PLAIN.get(name, f"'{name}'") for name in plan.assumptions if name != ROWS_ASSERTED]  # `share` says it
     if stated := stated_row_number(facts):
         assumed.append(f"that {stated}")
     rests = f"It assumes {', '.join(assumed)}." if assumed else "It assumes nothing but correct code."

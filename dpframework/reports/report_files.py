@@ -21,7 +21,9 @@ ANY = "any"  # how CSV shows the attributes of a step that may read any attribut
 
 
 def release_rows(plan: StudyPlan, ran: RunSummary | None) -> list[dict[str, Any]]:
-    """Return each planned step's part of the study, its miner, the attributes that it may read, and its `StepRow`.
+    """Return a dict for each planned step: its part of the study, that part's miner, and the facts of its `StepRow`.
+
+    Under `reads` are the attributes that the step may read, or None if it may read any.
 
     After a run, `released` says how often the step was released.
     """
@@ -100,7 +102,8 @@ def write_report(
     Raises
     ------
     InputError
-        If the name has another ending, if the file cannot be written, or if it exists and is no report of this format.
+        If the file's name has another ending, if the file cannot be written, or if it exists and is no report of this
+        format.
     """
     out = Path(path)
     form = format_of(out)

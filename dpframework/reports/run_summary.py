@@ -99,7 +99,7 @@ class RunSummary:
         ]
 
     def headlines(self, plan: StudyPlan) -> list[str]:
-        """Return the sentences that a reader needs first: why the run stopped early, if it did, and `verdict`."""
+        """Return the sentences that a reader needs first: why the run stopped early, if it did, and the `verdict`."""
         stopped = [] if self.stopped is None else [f"STOPPED before its end: {self.stopped}"]
         return [*stopped, self.verdict(plan)]
 
@@ -120,7 +120,7 @@ class RunSummary:
 def summarize(results: Results | RunSummary | None, about: About | None) -> tuple[RunSummary | None, About]:
     """Return the summary of a run, if there is one, and the further facts of its report.
 
-    If `about` is None, the further facts are taken from the results, unless these are a summary.
+    If `about` is None, the further facts are taken from `results`. A `RunSummary` does not hold such facts.
     """
     if isinstance(results, Results):
         return RunSummary.of(results), About.of(results) if about is None else about

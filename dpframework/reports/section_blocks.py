@@ -36,7 +36,7 @@ class SectionBlock:
     """A block of a report's section."""
 
     #: The name of the template that lays the block out on a page, without the ending of its file. If the name is empty,
-    #: a page uses the templates of the plain blocks instead.
+    #: a page uses the templates of the blocks that `plain` returns.
     template: ClassVar[str] = ""
 
     def plain(self) -> tuple[SectionBlock, ...]:
@@ -79,7 +79,7 @@ class TableBlock(SectionBlock):
     sums
         Whether the last row gives the totals of the rows above.
     alike
-        Whether all columns but the first hold numbers of one kind. A narrow page then keeps them side by side.
+        Whether all columns but the first hold numbers of one kind. A narrow page keeps such columns side by side.
     title
         A heading for the table alone, below the section's heading; may be empty.
     """
@@ -128,7 +128,7 @@ class PublishedResults(SectionBlock):
 
     @property
     def groups(self) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
-        """For each result with counts, its name and pairs: the rows of a group, and the relative error of its count."""
+        """For each result with counts, its name and pairs: a group's number of rows, and the relative error there."""
         return group_rows(self.rows)
 
     @property
@@ -219,7 +219,7 @@ class ResultText(SectionBlock):
     matrices
         The matrices of the result that are small enough for a heat map.
     mapped
-        Whether the heat maps show all matrices of the result. Its text is then not printed on paper.
+        Whether the heat maps show all matrices of the result. If so, its text is not printed on paper.
     """
 
     template = "result"
@@ -257,7 +257,7 @@ class FindingList(SectionBlock):
     findings: tuple[ExplainedFinding, ...]
 
     def plain(self) -> tuple[SectionBlock, ...]:
-        """Return a table and, if a finding is an error, a sentence on that. Without findings, return a sentence."""
+        """Return a table and, if a finding is an error, a sentence on what an error means. Without findings, say so."""
         found = [one.finding for one in self.findings]
         if not found:
             return (Paragraph("None: every check passes."),)
@@ -300,7 +300,7 @@ class PlanDrawing(SectionBlock):
 @final
 @attrs.frozen
 class AttributeLosses(SectionBlock):
-    """The loss of the releases that may read each attribute."""
+    """For each attribute, the loss of the releases that may read it."""
 
     template = "attributes"
     rows: tuple[AttributeLoss, ...]
@@ -327,7 +327,7 @@ class AttributeLosses(SectionBlock):
 @final
 @attrs.frozen
 class ChargeList(SectionBlock):
-    """The path of every charge of a run, in order. Only a page has room for them, and it shows them folded."""
+    """The path of every charge of a run, in order. Only a page has room for these paths. It shows them folded."""
 
     template = "charges"
     paths: tuple[str, ...]

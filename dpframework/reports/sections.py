@@ -105,7 +105,7 @@ class PlanFacts:
 
     @functools.cached_property
     def attributes(self) -> tuple[AttributeLoss, ...]:
-        """The loss of the releases that may read each attribute."""
+        """For each attribute, the loss of the releases that may read it."""
         return tuple(losses_by_attribute(self.plan))
 
     @functools.cached_property

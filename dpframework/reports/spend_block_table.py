@@ -29,7 +29,7 @@ class BlockSums:
     releases
         The number of releases.
     spent
-        The sum of their costs, in each of the amounts that the block caps.
+        The sum of their costs, for each amount that the block caps: epsilon, rho or delta.
     """
 
     releases: int
@@ -64,7 +64,7 @@ def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[st
         step = placed.node
         assert isinstance(step, Step)
         noise = plan.calibrate(request_step(step, amounts), in_parts=plan.in_parts(step))
-        assert noise is not None  # a request without noise would not have been charged
+        assert noise is not None  # a run refuses a request that no noise fits, so it was not charged
         losses = {"epsilon": noise.losses.pure, "rho": noise.losses.zcdp, "delta": noise.losses.delta}
         before = own.get(made, BlockSums(0, Amounts()))
         sums = {

@@ -181,9 +181,9 @@ def _block(block: section_blocks.SectionBlock) -> Iterator[RenderableType]:
 
 
 def _table(table: section_blocks.TableBlock) -> RenderableType:
-    """Return one paragraph for each row: the first cell, then each other cell after the head of its column.
+    """Return one paragraph for each row, since columns side by side might not fit a terminal.
 
-    If there is just one other cell, it has no head. Columns side by side might not fit a terminal.
+    A paragraph has the first cell, then each other cell after the head of its column. A single other cell has no head.
     """
     from rich.text import Text
 

@@ -104,7 +104,7 @@ def _lines(node: NodeDrawing, branch: str = "", indent: str = "") -> Iterator[st
 
 
 def _line(node: NodeDrawing) -> str:
-    """Return a node in words. If it changed, this includes its former label, its former loss and the changed claims."""
+    """Return a node in words. If it changed, this includes its former label, its former loss and the changed facts."""
     label = f"{node.label} (was {node.label_before})" if node.label_before else node.label
     loss = node.loss
     if node.loss_before:

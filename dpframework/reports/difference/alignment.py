@@ -1,7 +1,7 @@
 """The alignment of two plans: nodes of one plan are paired with nodes of the other.
 
-Equal nodes are paired first, then nodes of the same name, then similar nodes. Each node of both plans is in the
-merged tree exactly once. Pairing is symmetric: exchanging the plans exchanges the two sides and nothing else.
+Equal nodes are paired first, then nodes of the same name, then similar nodes. The result is one merged tree that has
+each node of both plans exactly once. If the two plans are exchanged, the same nodes are paired.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _Pairs: TypeAlias = "list[tuple[int, int]]"
 
 
 class _Merger:
-    """Merges two plans by pairing their nodes level by level. Facts about nodes are worked out once."""
+    """Merges two plans by pairing their nodes level by level. Facts about a node are computed once."""
 
     def __init__(self, before: AccountedPlan, after: AccountedPlan) -> None:
         self._plans = before, after
@@ -79,7 +79,7 @@ class _Merger:
     def merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[MergedNode], bool]:
         """Merge a list of nodes of the plan before with a list of nodes of the plan after.
 
-        Return the merged nodes, and whether the nodes that both lists have are in another order. The outcome is cached,
+        Return the merged nodes, and whether the paired nodes are in another order in `after`. The outcome is cached,
         since `_wrap` merges the same lists many times when it looks for compositions that were put around nodes.
         """
         key = tuple(map(id, before)), tuple(map(id, after))
@@ -103,7 +103,7 @@ class _Merger:
             for i, node in table.left_before():
                 followed = max((k for k in places if k < i), default=None)
                 keyed.append((-1 if followed is None else places[followed], self._alone(node, after=False)))
-            # A removed node follows the node that it followed before, ahead of nodes that were added there.
+            # A removed node follows the nearest shared node that it followed before. It comes ahead of added nodes.
             in_order = [one for _, one in sorted(keyed, key=lambda pair: pair[0])]
             self._merged[key] = in_order, paired != sorted(paired)
         return self._merged[key]
@@ -119,7 +119,7 @@ class _Merger:
             taken = [(o, other) for o, other in others if self._lies_in(other, node)]
             children: list[MergedNode] = []
             reordered, settled = False, False
-            while taken and not settled:  # drop nodes that have no counterpart inside, and merge the others again
+            while taken and not settled:  # drop nodes that have no counterpart in `node`, and merge the rest again
                 inner = [other for _, other in taken]
                 sides = (self.parts(node), inner) if side == 0 else (inner, self.parts(node))
                 children, reordered = self.merge(*sides)
@@ -153,10 +153,11 @@ class _Merger:
     def _lies_in(self, node: Node, around: Node) -> bool:
         """Tell whether `around` holds `node`, or a node that may be `node` after a change.
 
-        Such a node has the kind and the name of `node`. If `node` has no name, such a node is a child of `around` that
-        has the kind of `node`, and nodes below the two share a name. In that case `around` must be of another kind.
+        A node below `around` may be `node` after a change if it has the kind and the name of `node`. If `node` has no
+        name, only a child of `around` counts. It must have the kind of `node`, and a node below it must have the kind
+        and the name of a node below `node`. In this case `around` must be of another kind than `node`.
         """
-        # A node can enclose only nodes with fewer nodes below them. So no two nodes enclose each other.
+        # `around` must have more nodes below it than `node` has. So no two nodes enclose each other.
         if len(self.below(node)) >= len(self.below(around)):
             return False
         if any(self.content(inner) == self.content(node) for inner in self.below(around)):
@@ -186,7 +187,11 @@ class _Merger:
         return len(self.names(before) & self.names(after)) or None
 
     def _rate_renamed(self, before: Node, after: Node, alone: bool) -> int | None:
-        """Return 0 if two nodes differ in their names and in little else. None means that they are not alike."""
+        """Return 0 if one of two nodes may be the other, renamed. None means that they are not alike.
+
+        Such nodes are steps with equal queries, post-processing of the same releases, or compositions of one kind with
+        equal children.
+        """
         match before, after:
             case Step(), Step():
                 return 0 if before.facts == after.facts else None
@@ -227,8 +232,9 @@ class _Table:
     def like(self, likeness: Callable[[Node, Node, bool], int | None]) -> None:
         """Pair the nodes that are most alike first. Among equally alike pairs, the closest positions come first.
 
-        Nodes whose likeness is None are not paired. Two pairs that share a node never tie (i, j and i, k with
-        |i-j| = |i-k| and i+j = i+k have j = k), so the outcome does not depend on which side is called before.
+        Nodes whose likeness is None are not paired. Let i and j be the positions of two nodes in their lists. Equally
+        alike pairs are ordered by |i-j|, then by i+j. Two pairs (i, j) and (i, k) that share a node never tie, since
+        |i-j| = |i-k| and i+j = i+k imply j = k. So the outcome does not depend on which plan is called `before`.
         """
         alone = {
             kind

@@ -1,4 +1,4 @@
-"""The merged tree of two plans: its nodes, their marks, and the claims in which two paired nodes differ."""
+"""The merged tree of two plans: its nodes, and the facts in which paired nodes differ."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class MergedNode:
         The node in each plan; None if that plan does not have it.
     children
         The children in either plan, in the order of the plan after. A removed child follows the child that it followed
-        before. A composition that only one plan has may still have children of both plans, if it was put around nodes
-        that stayed, or was removed from around them.
+        before. If only one plan has a composition, its children may still be in both plans: the composition was put
+        around them, or was removed from around them.
     reordered
-        Whether the children that both plans have are in another order.
+        Whether the children that both plans have are in another order in the plan after.
     """
 
     before: Side | None
@@ -57,14 +57,14 @@ class MergedNode:
 
     @functools.cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """The changed claims, each as its name in a word or two, and a text that describes the change."""
+        """The changed facts: pairs of a fact's name, in a few words, and a text that describes the change."""
         if self.before is None or self.after is None:
             return ()
         return tuple(compare_facts(self.before, self.after, reordered=self.reordered))
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """The names of the changed claims."""
+        """The names of the changed facts."""
         return tuple(fact for fact, _ in self.facts)
 
     @property
@@ -75,7 +75,7 @@ class MergedNode:
         return Mark.CHANGED if self.facts or self.before.loss != self.after.loss else Mark.SAME
 
     def walk(self) -> Iterator[MergedNode]:
-        """Yield the node and all below it."""
+        """Yield the node and all nodes below it."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -92,7 +92,7 @@ class MergedNode:
 
 
 def compare_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, str]]:
-    """Return each fact in which two paired nodes differ, as its name and as a text."""
+    """Return the facts in which two paired nodes differ: pairs of a fact's name and a text on the change."""
     before, after = old.node, new.node
     if old.placed.kind is not new.placed.kind:
         return [("kind", f"{old.label} became {new.label}")]
@@ -116,11 +116,11 @@ def compare_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, s
 def _compare_steps(
     before: Step, after: Step, declared: list[tuple[str, str]], old: PrivacyLoss | None, new: PrivacyLoss | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the changed claims of two steps.
+    """Yield the changed facts of two steps: pairs of a fact's name and a text on the change.
 
     The change of the loss is left out if the mechanism's parameter of the same name shows the same change.
     """
-    named = before.facts.text != after.facts.text  # if so, the query's text already names its kind and attributes
+    named = before.facts.text != after.facts.text  # then a change in the text shows the query's kind, too
     yield from (one for one in declared if not named or one[0] not in ("kind of query", "attributes"))
     # Norms whose claims change in the same way are named together.
     old_norms = {declared.norm: _sensitivity_facts(declared) for declared in before.facts.sensitivities}

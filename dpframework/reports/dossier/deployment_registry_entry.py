@@ -1,7 +1,8 @@
 """An entry for the public registry of differential-privacy deployments (https://registry.opendp.org).
 
-The fields are those of the registry's third tier. Most are computed from the plan, and the others come from the
-owner's statements. If a statement is missing that only the third tier needs, the entry is of the second tier.
+The registry sorts its entries into tiers by how much they tell. The fields here are those of the third tier. Most are
+computed from the plan, and the others come from the owner's statements. If a statement is missing that only the third
+tier needs, the entry is of the second tier.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ def _implementation(subject: DossierSubject) -> dict[str, Any]:
 
 
 def registry_text(entry: Mapping[str, Any]) -> str:
-    r"""Return an entry as YAML. Texts stand in double quotes, or as blocks if they have several lines.
+    r"""Return an entry as YAML. A text stands in double quotes, or in a block if it has several lines.
 
     Examples
     --------

@@ -3,9 +3,9 @@
 The questions are the topics of the pyramid of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy
 Guarantees". In this pyramid, a guarantee rests on the algorithms below it, and the algorithms rest on the handling of
 the rows. The module `nist_hazards` says which question answers each hazard of that publication. We worded the questions
-ourselves and compared them with its public draft (December 2023). We read only the abstract of the W3C note
-"Considerations for Reviewing Differential Privacy Systems" (draft of 2026). It names the trade-off between privacy,
-utility and the number of trusted parties.
+ourselves and compared them with its public draft (December 2023). A second source is the W3C note "Considerations for
+Reviewing Differential Privacy Systems" (draft of 2026), of which we read only the abstract. The abstract names the
+trade-off between privacy, utility and the number of trusted parties.
 """
 
 from __future__ import annotations

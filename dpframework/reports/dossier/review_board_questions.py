@@ -39,7 +39,7 @@ def _findings(plan: StudyPlan, code: str) -> Iterator[Answer]:
 def _state(subject: DossierSubject, *names: str) -> Iterator[Answer]:
     """Yield the owner's statements with these names, such as "trust.actors".
 
-    In place of a missing statement, yield an open answer with the question that it would answer.
+    If a statement is missing, yield an open answer with the owner's question instead.
     """
     for name in names:
         topic, key = name.split(".")
