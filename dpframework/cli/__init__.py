@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _outcome(arguments)
     finally:
         # Drop text that a closed pipe or a full disk refused, so that the interpreter does not complain at exit.
-        # typer may have wrapped standard output.
+        # typer may have wrapped standard output, so the stream below the wrapper is flushed, too.
         for used in (sys.stdout, sys.__stdout__, sys.stderr):
             if used is None:
                 continue
@@ -139,7 +139,7 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         if getattr(error, "interrupted", False):
             say(str(error))
             return INTERRUPTED
-        # A run that stopped keeps its cause only if it was seeded. Then the cause and its place may be shown.
+        # A run that stopped keeps its cause only if it was seeded, and so not private. So the cause may be shown here.
         cause = None if error.results is None else error.__cause__
         say(f"error: {error}" if cause is None else f"error: {error}: {_describe_error(cause)}")
         return BAD_INPUT

@@ -118,12 +118,10 @@ def choice_option(metavar: str, choices: type[Choice], says: str, *names: str) -
 
 
 def refuse_beside_json(as_json: bool, **options: object) -> None:
-    """Refuse options that would have no effect beside --json, by their names; None stands for one that is not given."""
+    """Refuse options that would have no effect beside --json. A value of None means that the option is not given."""
     for name, value in options.items():
         if as_json and value is not None:
-            raise InputError(
-                f"--json prints to standard output in one form, so it goes without --{name.replace('_', '-')}"
-            )
+            raise InputError(f"--json prints one form to standard output; leave out --{name.replace('_', '-')}")
 
 
 def refuse_without_effect(on: str, **options: object) -> None:
@@ -137,7 +135,7 @@ Unit = Annotated[
     str | None,
     name_option(
         completion.attributes,
-        "The column that identifies the unit that a study or a cap protects. By default each row is a unit.",
+        "The column that identifies the protected units, such as persons. By default each row is a unit.",
     ),
 ]
 RowsPerUnit = Annotated[
@@ -246,7 +244,7 @@ VerifiedFile = Annotated[
     Path | None,
     path_option(
         "FILE",
-        "A file of 'verify --record'. From it, show which miners and mechanisms were verified with exactly this code.",
+        "A file of 'verify --record'. It says which miners and mechanisms were verified with exactly this code.",
         "--verified",
     ),
 ]

@@ -1,7 +1,7 @@
 """Completion of arguments in shells, such as names of miners, engines, steps of a study, and columns of a file.
 
-Somebody who presses the tab key runs no command. So if the names cannot be found, nothing is completed, and no error is
-shown.
+If the names cannot be found, nothing is completed and no error is shown, since somebody who presses the tab key runs no
+command yet.
 """
 
 from __future__ import annotations

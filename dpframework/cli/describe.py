@@ -20,7 +20,7 @@ app = typer.Typer()
 @app.command(cls=Command, epilog="Example: dpframework describe visits.csv visits.schema.toml --epsilon 1")
 def describe(
     data: Annotated[Path, path_argument("DATA", "The table, as a path from the study's folder. It is not opened.")],
-    schema: Annotated[Path, path_argument("SCHEMA", "A schema file, as a path from there.")],
+    schema: Annotated[Path, path_argument("SCHEMA", "A schema file, as a path from the study's folder.")],
     epsilon: Annotated[str, typer.Option(metavar="EPSILON", help="The budget of the whole study.")] = "1",
     unit: Unit = None,
     rows_per_unit: RowsPerUnit = 1,
@@ -34,7 +34,7 @@ def describe(
     The budget is split among the steps so that the sum of their errors is smallest. Read and change the file before you
     plan it.
     """
-    # A study that names files elsewhere is refused, so it is not written.
+    # A study that names files outside its folder would be refused, so no such study is written.
     require_relative(str(data), "the study's [data] path")
     require_relative(str(schema), "the study's [data] schema")
     # imported late, since it loads all miners

@@ -26,6 +26,7 @@ from dpframework.cli.common import (
 from dpframework.facts.errors import InputError
 from dpframework.facts.phrases import count_text
 
+# A cell of an experiment is one run of one method.
 WHERE = (
     "The folder for the results. A later run finds the finished cells there. By default FILE-results, beside the file."
 )
@@ -102,7 +103,7 @@ def experiment(
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Yield a function that updates a progress bar on standard error. If that is no terminal, it does nothing."""
+    """Yield a function that updates a progress bar on standard error. Without a terminal it does nothing."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda done, cells: None

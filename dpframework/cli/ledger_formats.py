@@ -115,7 +115,7 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
         ("Released outside this ledger", "Releases that no run of this ledger made, and how each changes the claim.",
          ("data set", *OUTSIDE), [(one.name, *row) for one in shown for row in outside_rows(one)]),
     ]  # fmt: skip
-    if len(shown) == 1:  # the first section names the data set, so the rows of the others leave it out
+    if len(shown) == 1:  # the first section names the data set, so the other sections leave its name out
         sections = [sections[0], *((title, about, heads[1:], [row[1:] for row in rows])
                                    for title, about, heads, rows in sections[1:])]  # fmt: skip
     return html_tables(sections, sentences, title=name, subtitle="A ledger")

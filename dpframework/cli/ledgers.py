@@ -171,7 +171,7 @@ def approve(
     verified: VerifiedFile = None,
     data: Annotated[
         list[Path] | None,
-        path_option("DATA", "Approve only runs on this file (its salted digest). Repeat for two views."),
+        path_option("DATA", "Approve only runs on this file (kept as a salted digest). Repeat for two views."),
     ] = None,
     key: Key = None,
     pin: PinFile = None,
@@ -346,7 +346,7 @@ def verify(
 ) -> None:
     """Check every hash, and that each run was approved and within the cap. Exit code 1 if anything was changed.
 
-    With --pin, that file then notes the last entry. The file is created if it does not exist.
+    With --pin, the pin file then notes the last entry. The file is created if it does not exist.
     """
     from dpframework.study.run_folder_reader import read_record
 
@@ -377,7 +377,7 @@ def _open_pin(path: Path | None, *, create: bool = False) -> ledgers.Pin | None:
 
 
 def _usable_signers(signers: Path, key: Path | None) -> dict[str, str]:
-    """Return the signers of a file. The key must belong to a signer. Otherwise its owner could not use the ledger."""
+    """Return the signers of a file. The key must be a signer's. Otherwise it could sign no decision in the ledger."""
     from dpframework.ledger.signatures import SignatureError, sign
 
     keys = ledgers.read_signers(signers)

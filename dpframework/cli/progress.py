@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 def progress() -> Iterator[Observer]:
     """Yield an observer that shows a progress bar on standard error while a study runs.
 
-    If standard error is no terminal, or one that cannot move its cursor (`TERM=dumb`), no bar is shown.
+    If standard error is no terminal, or a terminal that cannot move its cursor (`TERM=dumb`), no bar is shown.
 
-    While the table is read, the bar shows which file is read, and what share of its bytes. It does not count rows,
-    since their number is secret.
+    While the table is read, the bar shows which file is read, and what share of its bytes was read. The bar does not
+    count rows, since their number is secret.
     """
     if not on_terminal(stderr=True) or console(stderr=True).is_dumb_terminal:
         yield Observer()
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    # The bar only pulses, since nobody knows how many releases will be made. A tree may stop early.
+    # The bar only pulses, since nobody knows how many releases will be made: a tree, for example, may stop early.
     columns = (
         SpinnerColumn(),
         BarColumn(),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dpframework.study.study_plan import StudyPlan
 
 Effort = Annotated[
-    int, number_option("How much work a solver may do for one goal of a proof, as a multiple of the usual.")
+    int, number_option("How much work a solver may do for one goal of a proof, as a multiple of the usual work.")
 ]
 
 
@@ -83,7 +83,9 @@ def prove(
         raise InputError("--refute makes no proofs to write; leave out --certificate and --record")
     plan = open_plan(Path(subject)) if subject.endswith((".toml", ".json")) else None
     if certificate is not None and plan is None:
-        raise InputError(f"'{subject}' is no study file or plan, which --certificate needs; leave --certificate out")
+        raise InputError(
+            f"--certificate needs a study file or a plan, and '{subject}' is neither; leave --certificate out"
+        )
     scored = list(dict.fromkeys(_find_scores(subject) if plan is None else _of_plan(plan)))
     if not scored:
         raise InputError(f"no query of '{subject}' computes scores by a formula, so there is nothing to prove")

@@ -80,7 +80,7 @@ def report(
     warn_of_problems()
     refuse_beside_json(as_json, format=form, out=out)
     if registry and (dossier or form is not None):
-        raise InputError("--registry writes one file in YAML, so it goes without --dossier and --format")
+        raise InputError("--registry writes one file in YAML, so it cannot be combined with --dossier or --format")
     if dossier or registry:
         plan, results, title, _ = _read_subject(subject, verified, rows)
         asked = ledger is not None or data_set is not None
@@ -91,7 +91,9 @@ def report(
             write_dossier(plan, results, title=title, owner=owner, ledger=state, form=form, out=out, as_json=as_json)
         return
     if owner is not None:
-        raise InputError("--owner goes with --dossier or --registry, which read the statements")
+        raise InputError(
+            "only --dossier and --registry read the statements of --owner; add one of them, or leave --owner out"
+        )
     from dpframework.reports.report_files import lay_out
 
     chosen = form or (ReportFormat.TERMINAL if out is None else format_of(out))

@@ -195,7 +195,7 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
 
     from dpframework.reports.html import require_reportable
 
-    # If no report can be made of the plan, the run is refused here, before it is paid for.
+    # If no report can be made of the plan, the run stops here, before anything is charged.
     return ready, require_reportable(plan)
 
 
@@ -251,9 +251,9 @@ def _make_and_write(
                     f"{error}; the results of the run are on standard output, in JSON: keep them"
                 ) from None
     else:
-        # A journal, which is a file beside the folder, keeps the releases of a run in a ledger. So the folder is made
-        # only once there are results. If an earlier run was killed after it wrote its results to this folder, the
-        # journal of that run is still there and is removed here.
+        # A journal, which is a file beside the folder, keeps the releases. So nothing is lost if the folder cannot be
+        # made after the run, and the folder is made only once there are results. If an earlier run was killed after it
+        # wrote its results to this folder, the journal of that run is still there and is removed here.
         from dpframework.study.run_folder_reader import read_record
 
         # A folder without results of a run is not read here. `require_writable` refuses it if it holds other files.

@@ -150,11 +150,13 @@ def _read_options(file: Path, read: Path | None, options: dict[str, str | None])
     """Return the options that say how the file is written, if any are given."""
     asked, name = {key: text for key, text in options.items() if text is not None}, file.name.lower()
     if "sheet" in asked and not name.endswith(".xlsx"):
-        raise InputError(f"--sheet names a sheet of an Excel file (.xlsx), but {file.name} is not one; leave it out")
+        raise InputError(
+            f"--sheet names a sheet of an Excel file (.xlsx), but {file.name} is not one; leave --sheet out"
+        )
     if asked.keys() & {"table", "query"} and not name.endswith(DATABASES):
         kinds = ", ".join(DATABASES)
         raise InputError(
-            f"--table and --query are for files of SQLite ({kinds}), but {file.name} is not one; leave them out"
+            f"--table and --query are for files of SQLite ({kinds}), but {file.name} is not one; leave both out"
         )
     given = {} if read is None else require_table(read_toml(read, "a file with [read]"), "read")
     return {"read": {**given, **asked}} if read is not None or asked else {}
@@ -173,7 +175,10 @@ def _require_encodable(text: str) -> None:
 
 
 def _name_options(sentence: str) -> str:
-    """Return a sentence whose remedy names options in place of parameters. Names of columns in quotes are kept."""
+    """Return the sentence of an error, with options in place of parameters in its remedy, which follows the last "; ".
+
+    A name in quotes is the name of a column, and stays as it is.
+    """
     what, semicolon, remedy = sentence.rpartition("; ")
     pattern = r"(?<!['\w])(exclude|bins|max_categories|open_columns)(?!['\w])"
     remedy = re.sub(pattern, lambda found: f"--{found.group().removesuffix('_columns').replace('_', '-')}", remedy)

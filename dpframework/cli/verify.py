@@ -63,7 +63,7 @@ Runs = Annotated[
 app = typer.Typer()
 
 
-# The options that would seem to narrow or to keep what is verified, but cannot, by the kind of the subject.
+# The options without an effect, by the kind of the subject. They are refused, since a user would rely on their effect.
 WITHOUT_EFFECT = {
     "a mechanism": ("example", "rows_per_unit"),
     "an accountant": ("example", "relation", "rows_per_unit", "record"),
@@ -86,7 +86,7 @@ def verify(
         number_option("About how many processor seconds all tests may take. Tests left out are named."),
     ] = 45,
     seed: Annotated[int, number_option("The seed of the made-up tables. The same seed gives the same report.")] = 0,
-    rows_per_unit: Annotated[int, number_option("The most rows of a privacy unit. A study file has its own.")] = 1,
+    rows_per_unit: Annotated[int, number_option("The most rows of a privacy unit. A study file states its own.")] = 1,
     record: Annotated[
         Path | None,
         path_option(
@@ -135,7 +135,7 @@ def verify(
 
 
 def _kind(subject: str) -> str:
-    """Return what a subject is. A name that a miner and another component share is the miner's."""
+    """Return what a subject is. If a miner and another component have one name, the name means the miner."""
     if subject.endswith(".toml"):
         return "a study file"
     named = {
@@ -217,7 +217,7 @@ def _verify_examples(
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows the current work on standard error. If that is no terminal, it does nothing."""
+    """Yield a function that shows the current work on standard error. Without a terminal it does nothing."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda what: None
