@@ -35,13 +35,13 @@ def data_digests(files: Iterable[Path]) -> list[bytes]:
 class Binding:
     """The data files to which an approval is limited, as a salted digest that the owner of the data computes.
 
-    The digest is computed without noise, but reveals nearly nothing: someone who has the ledger can only use it to
-    check a guess of all bytes of the files.
+    The digest is computed without noise, but reveals nearly nothing: someone who has the ledger can only use the
+    digest to check a guess of all bytes of the files.
 
     Attributes
     ----------
     salt
-        A random text, in hex. With it two approvals for the same file have different digests.
+        A random text, in hex. It makes the digests of two approvals for the same file different.
     digest
         The HMAC-SHA256, in hex, of the files' SHA-256 digests, joined in the order of the files. The salt is the key.
     """
@@ -98,8 +98,8 @@ class Approval:
     signature
         An SSH signature of the approval; None if it is unsigned.
     signed_by
-        The name of the ledger's signer who signed it; None in a ledger without signers, where signatures are not
-        verified.
+        The name of the ledger's signer who signed the approval; None in a ledger without signers, where signatures are
+        not verified.
     """
 
     plan: str

@@ -58,7 +58,7 @@ class LedgerTampered(PlanRefused):
 class Head:
     """The number and hash of a chain's last entry.
 
-    Note them, and you can check later that the chain was not cut or changed.
+    If you note both, you can check later that the chain was not cut or changed.
     """
 
     number: int = 0
@@ -90,7 +90,7 @@ class Entry:
 
 
 def canonical(form: Any) -> str:
-    """Return the one JSON text that an entry may have for its content: keys sorted, no spaces, ASCII only."""
+    """Return the only JSON text that is accepted for an entry's content: keys sorted, no spaces, ASCII only."""
     return json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -148,7 +148,7 @@ class Transaction:
                 raise LedgerTampered(f"{self._path}: entry {expected} is not one that dpframework makes")
             entries.append(Entry(number, time, kind, held, previous, claimed))
             self.head = entries[-1].head
-        # The pin is compared in readings from the start. A reading from a later head follows one from the start.
+        # The pin is compared only in readings from the start. Such a reading comes before any from a later head.
         broken = self._pin.broken_by(entries) if self._pin is not None and after == START else None
         if broken is not None:
             raise LedgerTampered(f"{self._path}: {broken}")
@@ -260,7 +260,7 @@ class Chain:
     def writing(self) -> Iterator[Transaction]:
         """Yield a transaction that may append.
 
-        No other process can write meanwhile. It is undone if the `with` block fails.
+        No other process can write meanwhile. The transaction is undone if the `with` block fails.
         """
         with self._transact("BEGIN IMMEDIATE") as connection:
             self._require_ours(connection)
@@ -275,7 +275,7 @@ class Chain:
 
     @contextlib.contextmanager
     def _transact(self, begin: str, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        """Yield a new connection within one transaction. It is closed afterwards, so that a fork cannot inherit it."""
+        """Yield a new connection within one transaction. It is closed at the end, so that no later fork inherits it."""
         with explain_errors(self.path, "ledger"), contextlib.closing(connect(self.path, create=create)) as connection:
             connection.execute(begin)
             try:

@@ -33,8 +33,8 @@ def opening(
     Raises
     ------
     InputError
-        If a number, a name or the relation cannot be used. Or if `history` is given and the unit has no period, or the
-        other way round.
+        If a number, a name or the relation cannot be used. Also if `history` is given for a unit without a period, or
+        is missing for a unit with a period.
     """
     cap = Budget(epsilon, delta)
     held_back = exact(reserve, "the reserve")
@@ -70,7 +70,7 @@ def opening(
 
 
 def opened_data_set(content: Mapping[str, Any], time: str) -> DataSet:
-    """Return the data set that an entry with this content opened at a time."""
+    """Return the data set that an entry with this content opened at the time `time`."""
     return DataSet(
         content["data_set"],
         Relation.parse(content["relation"]),

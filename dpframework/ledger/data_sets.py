@@ -42,6 +42,7 @@ class DataSet:
         The time at which the data set was opened.
     verified
         The smallest tightness with which a plan's code must have been verified; None if unverified code is accepted.
+        The tightness is the loss that `verify` found, as a share of the claim.
     unit
         The privacy unit that the cap protects.
     reserve
@@ -91,7 +92,7 @@ class DataSet:
         return self.epsilon if self.history is None else self.history
 
     def of_period(self, period: str) -> AdaptiveBudget:
-        """Return the budget of one period, with the charges of its runs and the delta of all releases outside."""
+        """Return the budget of one period, with the charges of its runs and the deltas of releases outside."""
         unused = AdaptiveBudget(self.relation, self.epsilon, self.delta, reserve=self.reserve)
         return attrs.evolve(self.periods.get(period, unused), outside=self.budget.outside)
 
@@ -106,7 +107,7 @@ class DataSet:
         return loss
 
     def release_outside(self, one: Outside, amount: PlanCharge | None) -> None:
-        """Add a release outside, with its charge if it is private. It was already made, so it may exceed the cap."""
+        """Add a release outside, with its charge if it is private. The charge may exceed the cap: it has happened."""
         self.outside.append(one)
         if amount is not None:
             self.budget = attrs.evolve(self.budget.after(amount), outside=self.budget.outside + one.delta)
@@ -121,7 +122,7 @@ class DataSet:
         """Return the charge for a run of a plan, if it fits what is left of the cap.
 
         If the data set has periods and `period` is empty, the plan must also fit a period without charges. `charges`
-        checks that it fits what is left of a given period.
+        checks that the plan fits what is left of a given period.
 
         Raises
         ------
@@ -161,7 +162,7 @@ class DataSet:
         return {**amounts, "of_period": own.to_dict()}
 
     def require_period(self, period: str) -> None:
-        """Refuse a run whose period does not fit the data set, or that has no period in a data set with periods.
+        """Refuse a run that does not name one of the data set's periods, or that names one if there are none.
 
         All periods of a data set have the same length, such as a month. So two periods are either equal or disjoint.
         """
@@ -174,7 +175,10 @@ class DataSet:
                 raise PlanRefused(f"data set '{self.name}': {error}") from None
 
     def require_room_in(self, period: str, amount: PlanCharge) -> None:
-        """Refuse an amount above what is left of one period's cap. Private releases outside count in every period."""
+        """Refuse an amount above what is left of one period's cap.
+
+        Private releases outside the ledger count in every period, since their entries name no period.
+        """
         which = f"period '{period}'" if period else f"one {self.unit.period}"
         try:
             loss = self.of_period(period).after(amount).loss()
@@ -299,14 +303,14 @@ class DataSet:
         return any(approval.plan == plan and approval.data is not None for approval in self.approvals)
 
     def approval_of(self, plan: str, data: str | None = None) -> Approval:
-        """Return an approval of a plan that has runs left.
+        """Return an approval with runs left, for the plan with the hash `plan`.
 
-        Its data must have the digest `data`. If `data` is None, the approval must be for any data.
+        The approval must be limited to the data files with the digest `data`, or for any data if `data` is None.
 
         Raises
         ------
         PlanRefused
-            If there is no such approval, or if it is used up or revoked.
+            If there is no such approval, or if all such approvals are used up or revoked.
         """
         given = [approval for approval in self.approvals if approval.plan == plan]
         for approval in given:

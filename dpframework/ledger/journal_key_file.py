@@ -1,7 +1,8 @@
-"""The secret key that seals the rows of journals. Each user of a ledger has one, in a file that others cannot read.
+"""The secret key that seals the rows of journals, the files that store the outputs of unfinished runs.
 
-Without a seal, anyone who can write to a journal's folder could add outputs that no run drew. The key is in its own
-file next to the ledger, since many people may read the ledger itself.
+Each user of a ledger has one key, in a file that others cannot read. Without a seal, anyone
+who can write to a journal's folder could add outputs that no run drew. The key is in its own file next to the ledger,
+since many people may read the ledger itself.
 """
 
 from __future__ import annotations

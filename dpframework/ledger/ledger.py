@@ -36,7 +36,7 @@ class Ledger:
     path
         A file that `Ledger.create` made.
     pin
-        The owner's pin (see `Pin`). By default there is none, and replacing the file by an older copy is not detected.
+        The owner's pin (see `Pin`). By default there is no pin, and nobody notices if an older copy replaces the file.
 
     Raises
     ------
@@ -121,17 +121,17 @@ class Ledger:
             The cap. Runs are composed in pure epsilon and, if delta is above 0, in Renyi divergence (see
             `AdaptiveBudget`).
         reserve
-            The part of delta that is held back for later releases with an exact delta, such as thresholded keys. The
-            first plan that is composed in Renyi divergence uses all other delta, so later releases of this kind need a
+            The part of delta that is held back for later releases with an exact delta, such as keys above a threshold.
+            The first plan composed in Renyi divergence uses all other delta, so later releases of this kind need a
             reserve.
         relation
             The neighbouring relation for which the cap holds. Plans under the other relation are refused.
         schema
             The schema from which plans must be made. By default every schema is accepted.
         verified
-            The smallest tightness, between 0 and 1, with which the code of each miner and mechanism must have been
-            verified before a plan can be approved (see `StudyPlan.with_verified`). By default unverified code is
-            accepted.
+            The smallest tightness, from 0 to 1, with which the code of a plan's miners and mechanisms must have been
+            verified (see `StudyPlan.with_verified`). The tightness is the loss that `verify` found, as a share of the
+            claim. Plans with other code cannot be approved. By default unverified code is accepted.
         unit, rows_per_unit
             The privacy unit that the cap protects (see `Study`), by default one row. Plans for another unit are
             refused.
@@ -208,7 +208,7 @@ class Ledger:
             append_decision(transaction, records, "approval", content, key)
 
     def revoke(self, name: str, plan: str, *, by: str, key: str | os.PathLike[str] | None = None) -> str:
-        """Revoke the approvals of a plan, and return its hash. Its runs can then no longer be opened or resumed.
+        """Revoke the approvals of a plan, and return the plan's hash. Its runs can no longer be opened or resumed.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ class Ledger:
         attributes
             The attributes about which the release reveals something. By default it may be about any attribute.
         epsilon, delta
-            The loss of a private release, under the data set's relation and for its unit. It is charged to the cap.
+            The loss of a private release, under the data set's relation and for its unit. This is charged to the cap.
         key
             The file of an SSH key to sign with, if the ledger has signers.
         """
@@ -365,7 +365,7 @@ class Ledger:
             The hash of an entry that must be in the ledger. It may be a last entry that was noted earlier, or the first
             entry, which identifies the ledger.
         runs
-            Runs that must be in the ledger: the id of each run, and the ledger's head that its results hold.
+            Runs that must be in the ledger: for the id of each run, the ledger's head that the run's results hold.
 
         Raises
         ------

@@ -36,7 +36,7 @@ class Pin:
     path
         The file.
     create
-        Whether the file may be missing. If it is, a new pin will note the ledger as it is now.
+        Whether the file may be missing. If it is missing, a new pin will note the ledger as it is now.
 
     Raises
     ------

@@ -5,7 +5,7 @@ These steps follow one another, and each is stored on disk before the next one b
 1. The journal, if there is one, gets the run's id.
 2. The ledger records that the table will now be read.
 3. After the reading, the ledger charges the whole total of the plan.
-4. For each release, the ledger records its charge, its output is drawn, the journal stores it, and it is returned.
+4. For each release, the ledger records the charge. Then the output is drawn, stored in the journal and returned.
 5. The ledger records the end of the run.
 """
 
@@ -49,9 +49,9 @@ class LedgerRun(Observer):
     before
         The number of releases that the run had made before it was resumed.
     unfinished
-        Whether the run is recorded in the ledger and has not ended. If it has a journal, it can then be resumed.
+        Whether the run is recorded in the ledger and has not ended. An unfinished run with a journal can be resumed.
     data
-        The files from which its table is read. They are needed if the approval is limited to certain files.
+        The files from which the run's table is read. They are needed if the approval is limited to certain files.
     key
         The key, for `read_table`, that decides which rows of each unit are kept. A resumed run has the same key.
     subject
@@ -172,7 +172,7 @@ class LedgerRun(Observer):
                 journal.remove()
 
     def read(self) -> None:
-        """Record that the table will now be read. This uses up one approved run, since rows may decide how it ends.
+        """Record that the table will now be read. It uses up one approved run, since rows may decide how the run ends.
 
         Raises
         ------
@@ -206,7 +206,7 @@ class LedgerRun(Observer):
 
     @contextlib.contextmanager
     def _entering(self) -> Iterator[tuple[Transaction, DataSet, RecordedRun | None]]:
-        """Yield a transaction, and the data set and run that `_look` returns, after the run's id is in the journal."""
+        """Write the run's id to the journal, and yield a transaction with the data set and run that `_look` returns."""
         assert self._plan is not None
         require_own(self._process)
         self._journal.open(make=True)
@@ -257,7 +257,7 @@ class LedgerRun(Observer):
         self.unfinished, self._journal.disposable = False, True
 
     def _look(self, transaction: Transaction) -> tuple[DataSet, RecordedRun | None]:
-        """Read the ledger, refuse a run that may not go on, and return its data set and its record (or None)."""
+        """Read the ledger, refuse a run that may not go on, and return its data set and its record (None if new)."""
         assert self._plan is not None
         records = Records(self._chain.path, transaction.read())
         data_set, self._ledger = records.data_set(self._name), records.id

@@ -21,7 +21,7 @@ from dpframework.ledger.signatures import SignatureError, text_to_sign
 from dpframework.ledger.signed_decisions import DECISIONS, Decision
 from dpframework.ledger.signers import Signers
 
-#: The kinds of entries. The first row is written by people's decisions, the second by runs.
+#: The kinds of entries. Those in the first row record what people decide, those in the second what runs do.
 KINDS = (
     *("ledger", "data set", "plan", "approval", "revocation", "signers", "outside"),
     *("reading", "unread", "run", "refusal", "charge", "redraw", "resumption", "end"),
@@ -186,7 +186,7 @@ class Records:
             case "unread":
                 data_set, run = self._runs.pop(content["run"])
                 if run.charged:
-                    raise ValueError("a run is charged before its table was read")
+                    raise ValueError("a run that was charged has read its table")
                 del data_set.runs[run.id]
                 run.approval.used -= 1
             case "run":
@@ -232,7 +232,7 @@ class Records:
         return run
 
     def _charge(self, entry: Entry) -> None:
-        """Charge a run, and add it first if it is not known, since no reading is recorded for a table in memory."""
+        """Charge a run. A run on a table in memory is added first, since no reading of its table was recorded."""
         content = entry.content
         if not self.has_run(content["run"]):
             self._open(entry)

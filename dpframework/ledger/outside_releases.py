@@ -43,11 +43,11 @@ class Outside:
     kind
         Whether the release was exact, private, or a look at the rows.
     by
-        The name of the person who states it.
+        The name of the person who states the release.
     time
-        The time at which it was entered in the ledger.
+        The time at which the release was entered in the ledger.
     attributes
-        The attributes about which it reveals something; empty if it may be about any attribute.
+        The attributes about which the release reveals something; empty if it may be about any attribute.
     epsilon, delta
         The loss of a private release; 0 for the other kinds.
     """

@@ -39,7 +39,7 @@ class RecordedRun:
     end
         None while the run may go on. Otherwise "finished", "stopped", "stopped: " and how a query ended, or "refused: "
         and a reason. A run is refused if its rows could not be read, or break what their owner states. A refused run
-        uses up one run of its approval. Its amount is 0 if it was refused before it was charged.
+        uses up one run of its approval. Its amount is 0 if the run was refused before it was charged.
     subject
         What the run was about: its study, its results, who ran it and for what purpose.
     charged

@@ -59,7 +59,7 @@ def _refuse(value: Any) -> Any:
 
 
 def _write(value: Any, otherwise: Callable[[Any], Any], classes: frozenset[type[Any]] | None = None) -> Any:
-    """Write a value. `otherwise` writes values of unknown types or classes; if `classes` is None, all are known."""
+    """Write a value. `otherwise` writes values of unknown types or classes. If `classes` is None, all are known."""
 
     def each(values: Any) -> list[Any]:
         return [_write(v, otherwise, classes) for v in values]

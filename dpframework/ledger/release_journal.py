@@ -75,7 +75,7 @@ class Owner:
     run
         The id of the run.
     key
-        The key by which the rows that each privacy unit keeps are chosen.
+        The key that decides which rows of each privacy unit are kept.
     """
 
     ledger: str
@@ -99,8 +99,8 @@ class Owner:
         ):
             if own != other:
                 raise PlanRefused(
-                    f"{place}: holds the releases of an unfinished run {what}; resume that one as it was begun, or "
-                    "write this one's results elsewhere"
+                    f"{place}: holds the releases of an unfinished run {what}; resume that run as it was begun, or "
+                    "write the results of this run elsewhere"
                 )
 
 
@@ -239,7 +239,7 @@ class Journal:
 
     def _require_sealed(self, digest: Any, *columns: Any) -> None:
         """Refuse a row that the owner of the key did not write."""
-        # A changed row may hold a number in place of a text, so `str` is needed. Its seal does not fit either.
+        # The digest of a changed row may be a number in place of a text, so `str` is needed. It does not fit either.
         if not hmac.compare_digest(str(digest).encode("utf-8", "replace"), seal(self._key, *columns).encode()):
             raise journal_damage(self.path)
 
@@ -342,7 +342,7 @@ class RunJournal:
 
     @contextlib.contextmanager
     def visited(self) -> Iterator[Journal | None]:
-        """Open the journal for the `with` block, and yield it; None if there is no such file."""
+        """Open the journal for the `with` block, and yield it. Yield None if there is no such file."""
         if self.at is None or not self.at.exists():
             yield None
             return
@@ -363,6 +363,6 @@ def require_as_left(run: str, charged: Sequence[str], kept: Mapping[int, StoredR
     whole = list(kept) == list(range(1, len(paths) + 1)) and paths == list(charged[: len(paths)])
     if not whole or len(charged) > len(paths) + 1:
         raise PlanRefused(
-            f"run {run} cannot be resumed: the ledger holds {len(charged)} of its charges and {place} {len(paths)} of "
-            "its outputs; one of the two is not as the run left it"
+            f"run {run} cannot be resumed: the ledger holds {len(charged)} of its charges, {place} holds {len(paths)} "
+            "of its outputs; one of the two is not as the run left it"
         )

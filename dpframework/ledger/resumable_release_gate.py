@@ -39,7 +39,7 @@ class JournaledGate(Gate):
     """A gate that stores each output before it is returned, and returns stored outputs when the run is resumed.
 
     A resumed run must first ask for the same releases from the same rows. Otherwise it could take another branch of an
-    `either`, of which the plan counts only one, or cut the same rows in another way.
+    `either`, although the plan counts only one branch. It could also cut the same rows in another way.
     """
 
     run: LedgerRun = attrs.field(kw_only=True)

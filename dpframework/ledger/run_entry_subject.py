@@ -18,7 +18,7 @@ from dpframework.plan.plan import Plan
 
 
 def one_line(value: str, what: str) -> str:
-    """Return a text if it is one line of visible characters and not empty, as lists need it.
+    """Return a text, which lists show on one line, so that it must be one line of visible characters.
 
     Raises
     ------

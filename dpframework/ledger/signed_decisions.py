@@ -88,7 +88,8 @@ def append_decision(
     Raises
     ------
     InputError
-        If a required key is missing, if the key belongs to no signer, or if the signature would never be verified.
+        If a required key is missing, or if the key belongs to no signer. Also if a key is given in a ledger without
+        signers for anything but an approval, since nobody would verify the signature.
     """
     if key is None and records.signers is not None:
         raise InputError(f"this ledger needs a signature by {records.signers}; give the key with --key")

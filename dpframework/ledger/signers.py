@@ -94,7 +94,7 @@ class Signers:
         ------
         InputError
             If no signer would be left, if nothing would change, if an added name or key is already present, or if a
-            removed name is not.
+            removed name is not present.
         """
         for name in remove:
             if name not in self.keys:
@@ -104,7 +104,7 @@ class Signers:
             if name in kept or key in kept.values():
                 raise InputError(f"'{name}' or its key is a signer of this ledger already; the signers are {self}")
         if not (add or remove) or not (kept or add):
-            raise InputError("a ledger with signers keeps at least one; name somebody to add, or to remove and add")
+            raise InputError("a change names signers to add or remove, and a ledger with signers keeps at least one")
         return Signers({**kept, **add})
 
 

@@ -44,15 +44,15 @@ class GroupOfRuns:
     runs
         The number of runs.
     results
-        The names of their results.
+        The names of the runs' results.
     purposes
         The purposes that people stated.
     people
-        The people who ran them.
+        The people who made the runs.
     epsilon
-        The total loss of these runs, composed as for the cap. For an attribute there is a second bound, the sum of the
-        pure epsilons of the results that may read the attribute, and the smaller bound is given. None if there is no
-        finite total.
+        The total loss of these runs, composed as for the cap. For an attribute there is a second bound: the sum of the
+        pure epsilons of the results that may read the attribute. The smaller bound is given. None if there is no finite
+        total.
     """
 
     name: str
@@ -167,8 +167,8 @@ def remainder(data_set: DataSet) -> list[str]:
 def _runs_left(data_set: DataSet, amount: PlanCharge) -> int:
     budget, number = data_set.budget, 0
     if budget.order is not None and amount.order is None:
-        # The plan was charged before the order was fixed. A new run would be charged at that order, and only
-        # the plan tells this charge.
+        # The plan was charged before the order was fixed. A new run would be charged at that order, and this charge
+        # can be computed from the plan only. So no further run is promised.
         return 0
     while number < MOST_RUNS:
         try:

@@ -853,7 +853,7 @@ def test_a_run_that_samples_is_not_resumed_where_its_total_holds_for_one_sample(
 
     with pytest.raises(dpf.RunStopped):
         study(stopped_after_one).run(TABLE, ledger=ledger.run("people", journal=journal), accountant=budget())
-    with pytest.raises(dpf.PlanRefused, match="cannot be resumed; a sample would be drawn again, and its total in pld"):
+    with pytest.raises(dpf.PlanRefused, match="cannot be resumed; a sample would be drawn again, and the total in pld"):
         study(both).run(never, ledger=ledger.run("people", journal=journal), accountant=budget())
     other = journal.with_name("other.journal")
     results = study(both).run(TABLE, ledger=ledger.run("people", journal=other), accountant=budget())
