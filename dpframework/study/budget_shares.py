@@ -5,12 +5,12 @@ study's epsilon, the miners' epsilons add up to what the shares may spend. With 
 below this sum, so a larger scale fits.
 
 A miner may have several ways to spend, such as pure epsilon or rho in zCDP. For each way the amount is chosen that
-gives the same noise as the miner's first way. Of all choices of ways, the search takes the one with the smallest total
-at equal noise, since it leaves room for the largest scale. A larger scale reduces the noise of all miners by the same
-factor.
+gives the same noise as the miner's first way. The search compares some choices of ways (see `Shares.choices`). It takes
+the choice with the smallest total at equal noise, since this choice leaves room for the largest scale. A larger scale
+reduces the noise of all miners by the same factor.
 
-An error in this search cannot break the budget: the accountants that later check and charge the plan also compute its
-total here, and parameters are refused if the total is above what the shares may spend. Scales are multiples of a
+An error in this search cannot break the budget. The total is computed here by the accountants that later check and
+charge the plan, and parameters are refused if the total is above what the shares may spend. Scales are multiples of a
 millionth of epsilon, so all amounts are rational.
 """
 
@@ -143,7 +143,7 @@ class Shares:
         return made
 
     def choices(self) -> Iterator[Mapping[str, Way]]:
-        """Yield choices of ways to spend: first one way for all miners, then the second way for small shares.
+        """Yield choices of ways to spend: the first way for all miners, then the second way for shares up to some size.
 
         Many small releases are cheaper in zCDP or another notion that converts all losses together at one delta. For
         large releases pure epsilon may be cheaper.

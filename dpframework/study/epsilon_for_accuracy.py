@@ -34,8 +34,7 @@ class Accuracy:
     epsilon
         The smallest epsilon for the wanted accuracy, rounded up to six digits.
     of_study
-        Whether the epsilon is the study's budget, which is so for a step with a share. Otherwise it is the epsilon of
-        the step.
+        True for a step with a share, whose epsilon here is the study's budget. False if the epsilon is the step's own.
     bound
         The error bound of the result at that epsilon.
     """
@@ -56,7 +55,7 @@ class _Wanted:
     step
         The name of the step, or the path of one of its releases.
     rows
-        The approximate number of rows; None for the schema's.
+        The approximate number of rows; None for the number in the schema.
     within
         The largest allowed value of the bound.
     """
@@ -128,8 +127,9 @@ def accuracy_for(study: Study, miners: Mapping[str, Miner], step: str, within: A
 def _find_budget(study: Study, shares: Shares, wanted: _Wanted) -> Accuracy:
     """Find the study's smallest budget at which the wanted step is accurate enough with its share.
 
-    The search first finds the smallest scale (see `budget_shares`) at which the error is small enough. From the cost of
-    all shares at that scale follows the smallest budget in which they fit.
+    The noise of all miners with shares follows from one number, the scale (see `budget_shares`). The search first finds
+    the smallest scale at which the error is small enough. The cost of all shares at that scale then gives the smallest
+    budget in which they fit.
     """
     together = sum((share.share for share in shares.shares.values()), Fraction(0))
     others = shares.total(()) if shares.others else Fraction(0)

@@ -96,7 +96,7 @@ class HookCalls:
     def _guard_wrapper(
         self, hook: str, plugin: str, function: Callable[[], Generator[None, Any, Any]]
     ) -> Callable[[], Generator[None, Any, Any]]:
-        """Guard a wrapper hook, old or new style. If it fails, the hook returns what it would without the wrapper."""
+        """Guard a wrapper of a hook, in pluggy's old or new style. If it fails, the hook works without the wrapper."""
 
         @functools.wraps(function)
         def wrapper() -> Generator[None, Any, Any]:

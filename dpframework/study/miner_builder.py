@@ -55,7 +55,7 @@ def _share(value: Amount) -> Fraction:
 @final
 @attrs.frozen
 class Share:
-    """A miner that gets a share of its study's budget. The study then computes its epsilon or rho.
+    """A miner that gets a share of its study's budget. The study then computes the miner's epsilon or rho.
 
     Attributes
     ----------

@@ -21,7 +21,9 @@ _MOST_BARS = 30
 
 
 def study_html(study: Study, names: Iterable[str], miners: Mapping[str, Miner], shares: Mapping[str, Share]) -> str:
-    """Return HTML with a study's budget, steps, miners and parameters. It does not plan the study, which may take long.
+    """Return HTML with a study's budget, steps, miners and parameters.
+
+    The study is not planned for this, since planning may take long.
 
     Parameters
     ----------

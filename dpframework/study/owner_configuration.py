@@ -42,7 +42,7 @@ class Place:
     Attributes
     ----------
     name
-        The name by which studies refer to it.
+        The name by which studies refer to this place.
     address
         The absolute path of the folder, or a URL.
     options

@@ -1,8 +1,8 @@
 """Run a plan that was added to a study without a miner: make all of its releases, in order.
 
-An approval must hold for exactly these releases. Miners' parameters are part of a plan's hash. For releases without a
-miner, the fields of each query take their place. Otherwise two queries that make the same claim would have the same
-hash.
+An approval is for a plan's hash, and must hold for exactly these releases. For a miner, the hash covers the miner's
+parameters. For releases without a miner, the hash covers the fields of each query instead. Otherwise two queries that
+make the same claim would have the same hash.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def require_no_choice(name: str, node: Node) -> None:
         else:
             continue
         raise InputError(
-            f"step '{name}' was added as a plan without a miner, and {reason}; write a miner that does, and add that"
+            f"step '{name}' was added as a plan without a miner, and {reason}; write a miner that does this, and add it"
         )
 
 
@@ -119,13 +119,13 @@ def require_samples_anew(plan: AccountedPlan, budget: Accountant[Any]) -> None:
     Raises
     ------
     PlanRefused
-        If the plan has a sample, and the budget's accountant, or the one with the plan's smallest total, does not allow
-        it to be drawn again.
+        If the plan has a sample, and the budget's accountant or the accountant with the plan's smallest total does not
+        allow a second sample.
     """
     for accountant in (budget, plan.accountant()):
         if plan.index.samples and not accountant.samples_anew:
             raise PlanRefused(
-                f"this run cannot be resumed; a sample would be drawn again, and its total in {accountant.name} "
+                f"this run cannot be resumed; a sample would be drawn again, and the total in {accountant.name} "
                 "accounting holds for releases from one sample"
             )
 
@@ -148,7 +148,7 @@ def release_all(node: Node, table: PrivateTable) -> Any:
 
 
 def plan_form(node: Node) -> dict[str, Any]:
-    """Return the JSON-safe form of releases without a miner. It has the shape of a miner's form, with the queries."""
+    """Return the JSON-safe form of releases without a miner: that of a miner, with queries in place of parameters."""
     return {
         "miner": PLANNED,
         "parameters": {"queries": [query_form(n.query) for n in walk(node) if isinstance(n, Step)]},

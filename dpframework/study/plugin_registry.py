@@ -98,7 +98,7 @@ class Registry:
     Attributes
     ----------
     problems
-        The problems found so far. Miners and mechanisms that were not used yet may have more (see `checked`).
+        The problems found so far. Miners and mechanisms that were not used yet may have further ones (see `checked`).
     """
 
     def __init__(self, found: Iterable[EntryPoint] | None = None) -> None:
@@ -125,7 +125,7 @@ class Registry:
         # plugins are registered in reverse order.
         for plugin, module in reversed(loaded):
             try:
-                # pluggy ignores a marked function whose name is no hook's. Typing errors are reported here.
+                # pluggy ignores a marked function that has the name of no hook. So misspelt names are reported here.
                 marked = self._hooks.marks(module)
                 unknown = set(marked).difference(_HOOKS)
                 misspelt = [(name, nearest(name, _HOOKS)) for name in sorted(unknown)] if unknown else []
@@ -216,7 +216,7 @@ class Registry:
         return build_miner(self._kind(name), parameters)
 
     def share(self, share: Amount, kind: str | type[Miner], /, **parameters: Any) -> Share:
-        """Give a miner a share of its study's budget in place of an epsilon. `Study.add` takes it like a miner.
+        """Give a miner a share of its study's budget in place of an epsilon. `Study.add` accepts it like a miner.
 
         Raises
         ------
@@ -290,7 +290,7 @@ def miner(name: str, /, **parameters: Any) -> Miner:
 
 
 def share(share: Amount, miner: str | type[Miner], /, **parameters: Any) -> Share:
-    """Give a miner a share of its study's budget, in place of an epsilon. `Study.add` takes it like a miner.
+    """Give a miner a share of its study's budget, in place of an epsilon. `Study.add` accepts it like a miner.
 
     Parameters
     ----------

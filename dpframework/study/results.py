@@ -135,7 +135,7 @@ class Results(Mapping[str, Any], Drawable):
         """Return one result as a polars dataframe, or the list of all releases with their losses.
 
         In the frame of releases, `expected` is the expected error in words, as in reports. An epsilon, rho or delta is
-        null if the release has no claim in it.
+        null if the release has no claim in this notion.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class Results(Mapping[str, Any], Drawable):
         KeyError
             If no result has that name.
         InputError
-            If the result has no dataframe, for example because its miner's plugin was not installed when it was loaded.
+            If the result has no dataframe, for example because its miner's plugin was missing when results were loaded.
         """
         import polars as pl
 

@@ -58,7 +58,7 @@ class Study:
     unit
         The column of ids of the persons to protect. By default single rows. Read tables with `unit=study.unit`.
     rows_per_unit
-        The largest number of rows of one unit. Above 1 without `unit`, the plan assumes it: 'rows-per-unit-asserted'.
+        The largest number of rows of one unit. Above 1 without `unit`, the plan assumes 'rows-per-unit-asserted'.
     period, date
         For a study that protects a person in one period: "day", "week" or "month", and the column of dates. The plan
         holds for every period. Read the table of one period with `unit=study.unit.during("2026-03")`.
@@ -193,7 +193,7 @@ class Study:
     def epsilon_for(self, step: str, *, within: Amount, rows: int | None = None) -> Fraction:
         """Return the smallest epsilon at which a result has the wanted accuracy. No data is read.
 
-        If the step has an epsilon of its own, this is the epsilon that is returned. If it has a share, the study's
+        For a step with an epsilon of its own, the step's epsilon is returned. For a step with a share, the study's
         epsilon is returned, with all shares unchanged.
 
         Parameters

@@ -59,7 +59,7 @@ class EngineChoice:
         Raises
         ------
         InputError
-            If it is not a text. A table with parameters is refused, too.
+            If `form` is not a text. A table with parameters is refused, too.
         """
         if isinstance(form, Mapping):
             raise InputError(
@@ -130,7 +130,7 @@ class StudyFile:
         Parameters
         ----------
         key
-            The key by which the rows that each privacy unit keeps are chosen (see `read_table`).
+            The key that decides which rows of each privacy unit are kept (see `read_table`).
         mapped
             Whether to keep the table in a file instead of memory (see `Engine.mapped`).
         period
@@ -306,7 +306,7 @@ def _add(study: Study, step: Mapping[str, Any], registry: Registry) -> None:
     parameters = dict(step.get("params", {}))
     if "epsilon" in step:
         try:
-            # The epsilon is read as an exact fraction, so that a miner cannot exceed it when it splits it with
+            # The epsilon is read as an exact fraction, so that a miner that splits the epsilon cannot exceed it by
             # rounding.
             parameters["epsilon"] = positive(step["epsilon"])
         except InputError as error:

@@ -94,7 +94,7 @@ class StudyRun:
     ) -> Results:
         """Read the table, charge the plan and run the miners."""
         plan, engine = self.plan, self.engine
-        assert plan.schema is not None  # a study has one
+        assert plan.schema is not None  # the plan of a study has a schema
         values = values_read(self.miners, self.nodes, plan.schema)
         loaded, period = open_table(plan, table, engine, randomness, ledger, values)
         run = budget.open(plan)
@@ -129,7 +129,7 @@ class StudyRun:
             try:
                 self._run_miners(whole, gate, found)
             finally:
-                # Results list the charges, so no release may be made after they are collected.
+                # Results list the charges, so no release may be made after the results are collected.
                 gate.end()
                 gate.drop(rows)
         except DPFrameworkError as error:

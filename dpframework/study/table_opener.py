@@ -1,4 +1,4 @@
-"""Open a study's table after the checks. If opening fails because of the rows, the failure is recorded."""
+"""Open a study's table after the checks. If opening fails because of the rows, the ledger records the failure."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ def open_table(
     ledger: Recorder | None,
     values: Collection[str] | None,
 ) -> tuple[Table | Rows, Period | None]:
-    """Return a run's table, or the rows' handle if the engine reads them itself, and the table's period.
+    """Return a run's table and the table's period. If the engine reads rows itself, return its handle of them instead.
 
     First the ledger records that the table will be read, unless it is in memory. If reading fails because of the rows,
-    the ledger records the kind of failure. A private run shows nothing else of it. Other failures use up no approval.
+    the ledger records the kind of failure, and the message of a private run quotes no row. Failures that do not depend
+    on the rows (`NotOpened`) use up no approval.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ class Data:
             return cls._in_database(form, given, where)
         if "order" in form:
             raise InputError(
-                f"{where}has 'order', and no 'table' of a database; leave 'order' out, since files are in order"
+                f"{where}has 'order', and no 'table' of a database; leave 'order' out, since files have an order"
             )
         views = [key for key in ("left", "right", "id") if key in form]
         if "path" in form and views:
@@ -261,7 +261,7 @@ class Data:
         *,
         mapped: bool = False,
     ) -> Table:
-        """Read the table for a privacy unit. It raises the errors of `paths`, `read_table` and `read_two_views`.
+        """Read the table for a privacy unit. Errors are those of `paths`, `read_table` and `read_two_views`.
 
         Parameters
         ----------
@@ -361,7 +361,7 @@ def require_views(schema: Schema, where: str = "[data] ") -> None:
 
 
 def require_read_for(unit: PrivacyUnit, read_for: PrivacyUnit, key: bytes | None, ledger: Recorder | None) -> None:
-    """Refuse a table that was read for another unit or period, or with a key that is not the resumable run's.
+    """Refuse a table that was read for another unit or period, or with another key than that of a resumable run.
 
     A table that was read for another unit may hold more rows of one unit than the study allows. With another key, a
     resumed run could choose other rows of a unit, and these could lie in other parts of a partition.
