@@ -15,7 +15,7 @@ from dpframework.cli.common import Json, console, plain_table, print_json, warn_
 from dpframework.facts.errors import InputError, nearest
 from dpframework.study.plugin_registry import PluginComponent, registry
 
-_SHOWS = "Show only this one, with its parameters, defaults and documentation."
+_SHOWS = "Show only this component, with its parameters, defaults and documentation."
 MinerName = Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=completion.miners, help=_SHOWS)]
 MechanismName = Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=completion.mechanisms, help=_SHOWS)]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def cap_text(data_set: ledgers.DataSet) -> str:
-    """Return the cap in words, with the unit that the cap protects unless the unit is a row."""
+    """Return the cap in words, with the unit that the cap protects if that is not a row."""
     whom = "" if data_set.unit.is_row else f", protecting {data_set.unit}"
     return f"{bare_cap_text(data_set)}{whom}"
 
@@ -169,7 +169,7 @@ def outside_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
 
 
 def claim_sentence(data_set: ledgers.DataSet) -> str:
-    """Say how many releases and looks outside the ledger are not covered by any privacy claim. Empty if there are none.
+    """Say how many releases and looks outside the ledger no privacy claim covers. Empty if there are none.
 
     A look is recorded if somebody looked at the rows before they chose questions or bounds.
     """

@@ -83,9 +83,7 @@ def prove(
         raise InputError("--refute makes no proofs to write; leave out --certificate and --record")
     plan = open_plan(Path(subject)) if subject.endswith((".toml", ".json")) else None
     if certificate is not None and plan is None:
-        raise InputError(
-            f"--certificate needs a study file or a plan, and '{subject}' is neither; leave --certificate out"
-        )
+        raise InputError(f"--certificate needs a study file or a plan, not '{subject}'; leave --certificate out")
     scored = list(dict.fromkeys(_find_scores(subject) if plan is None else _of_plan(plan)))
     if not scored:
         raise InputError(f"no query of '{subject}' computes scores by a formula, so there is nothing to prove")

@@ -91,9 +91,7 @@ def report(
             write_dossier(plan, results, title=title, owner=owner, ledger=state, form=form, out=out, as_json=as_json)
         return
     if owner is not None:
-        raise InputError(
-            "only --dossier and --registry read the statements of --owner; add one of them, or leave --owner out"
-        )
+        raise InputError("only --dossier and --registry read --owner; add one of them, or leave --owner out")
     from dpframework.reports.report_files import lay_out
 
     chosen = form or (ReportFormat.TERMINAL if out is None else format_of(out))

@@ -92,7 +92,7 @@ class DataSet:
         return self.epsilon if self.history is None else self.history
 
     def of_period(self, period: str) -> AdaptiveBudget:
-        """Return the budget of one period, with the charges of its runs and the deltas of releases outside."""
+        """Return the budget of one period: the charges of its runs, and the deltas of releases outside the ledger."""
         unused = AdaptiveBudget(self.relation, self.epsilon, self.delta, reserve=self.reserve)
         return attrs.evolve(self.periods.get(period, unused), outside=self.budget.outside)
 
@@ -107,7 +107,7 @@ class DataSet:
         return loss
 
     def release_outside(self, one: Outside, amount: PlanCharge | None) -> None:
-        """Add a release outside, with its charge if it is private. The charge may exceed the cap: it has happened."""
+        """Add a release outside. A private one is charged even above the cap, since it was already made."""
         self.outside.append(one)
         if amount is not None:
             self.budget = attrs.evolve(self.budget.after(amount), outside=self.budget.outside + one.delta)
@@ -162,7 +162,7 @@ class DataSet:
         return {**amounts, "of_period": own.to_dict()}
 
     def require_period(self, period: str) -> None:
-        """Refuse a run that does not name one of the data set's periods, or that names one if there are none.
+        """Refuse a run that does not name one of the data set's periods, or that names one if it has none.
 
         All periods of a data set have the same length, such as a month. So two periods are either equal or disjoint.
         """

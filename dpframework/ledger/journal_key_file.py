@@ -1,8 +1,8 @@
 """The secret key that seals the rows of journals, the files that store the outputs of unfinished runs.
 
-Each user of a ledger has one key, in a file that others cannot read. Without a seal, anyone
-who can write to a journal's folder could add outputs that no run drew. The key is in its own file next to the ledger,
-since many people may read the ledger itself.
+Each user of a ledger has one key, in a file that others cannot read. Without a seal, anyone who can write to the folder
+of a journal could add outputs that no run drew. The key is in its own file next to the ledger, since many people may
+read the ledger itself.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def journal_key(chain: Chain, *, make: bool) -> bytes:
             text = _text_of(place, make=make)
         except FileNotFoundError:
             raise InputError(
-                f"{place}: there is no such key, which the journal of an unfinished run is sealed with; put it back "
-                "from a backup, or is the journal of another ledger?"
+                f"{place}: there is no such key, and the journal of an unfinished run is sealed with it; put the key "
+                "back from a backup, or check that the journal is of this ledger"
             ) from None
         except OSError as error:
             raise InputError(f"{place}: cannot be read or written: {error.strerror}") from None

@@ -299,7 +299,7 @@ class LedgerRun(Observer):
         return JournaledGate(engine, randomness, observers, self, public_seed=seed_of("run", self.id), run=self)
 
     def charged(self, charge: Charge) -> None:
-        """Record a charge. If the run was resumed, charges that are already recorded are skipped.
+        """Record a charge. If the run was resumed, charges that are on record are not recorded again.
 
         Raises
         ------

@@ -57,7 +57,8 @@ class RecordedResult:
     name
         The name of the result in the study.
     miner
-        The name of the miner; empty for releases that were planned without a miner.
+        The name of the miner, or "add_plan" for releases that were planned without a miner. Empty if the plan does not
+        say.
     attributes
         The attributes on which its releases may depend; None if they may depend on any.
     epsilon

@@ -30,7 +30,7 @@ def loss_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
 def bound_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
     """Return the most that all releases of a node cost, in pure epsilon or else by zCDP at the plan's delta.
 
-    A total under another accounting may be smaller, but this one is fast for any number of nodes.
+    A total under another accounting may be smaller, but this bound is fast to compute for any number of nodes.
     """
     pure = loss_of(node, plan)
     return pure if pure is not None and pure.epsilon is not None else plan.loss(ZCDPAccountant, node)

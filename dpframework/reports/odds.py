@@ -12,9 +12,9 @@ output and whatever else is known. The two cases, in which H holds and in which 
 - under replace-one, tables where the row has this or that value are neighbours. Whether somebody is in the table is not
   hidden, so the claim is about their values.
 
-With a delta, the ratio may be larger with some probability. Let P be the probability of outputs where H holds, Q their
-probability where H does not hold, and L the logarithm of the ratio P/Q for an output that is drawn from P. For the set
-of outputs with L > epsilon, the definition of differential privacy says that
+With a delta, the ratio may be larger with some probability. Let P be the probability of outputs where H holds, and Q
+their probability where H does not hold. Let L be the logarithm of the ratio P/Q for an output that is drawn from P. For
+the set of outputs with L > epsilon, the definition of differential privacy says that
 
     delta >= P[L > epsilon] - exp(epsilon) Q[L > epsilon] = E[max(0, 1 - exp(epsilon - L))].
 

@@ -69,8 +69,8 @@ class NodeDrawing:
     children
         The nodes directly below.
     name
-        The node's name; empty if it has none, and in a drawing of two plans. This attribute and the following ones are
-        for pages only.
+        The node's name; empty if it has none, and always in a drawing of two plans. This attribute and the following
+        ones are for pages only.
     share
         The node's share of the whole plan's loss, from 0 to 1. None if it is not known.
     notes

@@ -35,7 +35,7 @@ class ResultRow:
     name
         The part's name, which is also the name of its result.
     miner
-        The miner's name; empty for a part that was planned without one.
+        The miner's name, or "add_plan" for a part that was planned without a miner. Empty if the plan does not say.
     parameters
         The names and values of the miner's parameters that differ from their defaults.
     reads

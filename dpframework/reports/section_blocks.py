@@ -128,7 +128,7 @@ class PublishedResults(SectionBlock):
 
     @property
     def groups(self) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
-        """For each result with counts, its name and pairs: a group's number of rows, and the relative error there."""
+        """For each result with counts, its name with the relative errors of counts, by the number of counted rows."""
         return group_rows(self.rows)
 
     @property

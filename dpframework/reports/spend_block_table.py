@@ -64,7 +64,7 @@ def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[st
         step = placed.node
         assert isinstance(step, Step)
         noise = plan.calibrate(request_step(step, amounts), in_parts=plan.in_parts(step))
-        assert noise is not None  # a run refuses a request that no noise fits, so it was not charged
+        assert noise is not None  # a request that no noise fits is refused, and not charged
         losses = {"epsilon": noise.losses.pure, "rho": noise.losses.zcdp, "delta": noise.losses.delta}
         before = own.get(made, BlockSums(0, Amounts()))
         sums = {

@@ -200,7 +200,7 @@ class Shares:
     def _other_way(self, name: str) -> Way | None:
         """Return a miner's second way to spend, at the noise of its first way; None if it has no usable second way.
 
-        Further ways are not tried, since only the total of the whole plan shows which way is cheapest.
+        Further ways are not tried, since to compare ways takes a total of the whole plan for each choice.
         """
         share, epsilon = self.shares[name], self.shares[name].share * self.budget.epsilon
         if len(share.ways(epsilon, self.budget.delta)) == 1:
@@ -235,8 +235,8 @@ def noise(plan: Plan) -> dict[str, float]:
     """Return the noise of each release by its path: a standard deviation or, for a selection, the expected gap.
 
     The gap is how far the score of the selected candidate is below the best score. Gaps of the exponential mechanism
-    are doubled: at one epsilon they are at most twice those of permute-and-flip (McKenna and Sheldon 2020, Section 4),
-    which makes the two mechanisms comparable.
+    are doubled. At one epsilon they are at most twice those of permute-and-flip (McKenna and Sheldon 2020, Section 4),
+    but previews state the same gap for both at one scale of noise.
     """
     sizes = {}
     for path, step, calibration in plan.calibrated_steps():

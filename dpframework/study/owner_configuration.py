@@ -1,9 +1,9 @@
 """The data owner's configuration: the folders, stores, databases and engines that studies may use by name.
 
-The owner is the person who holds the data. A study file may come from anyone, so it cannot hold an address: it names an
-entry of this configuration. The configuration is the file in the environment variable `DPFRAMEWORK_PLACES`, or a file
-in the user's configuration folder. It is never read from the study's folder or the working folder, where others may
-have put it.
+The owner is the person who holds the data. A study file may come from anyone, so it cannot hold an address. It names an
+entry of this configuration instead. The configuration is the file that the environment variable `DPFRAMEWORK_PLACES`
+names, or a file in the user's configuration folder. It is never read from the study's folder or the working folder,
+where others may have put it.
 """
 
 from __future__ import annotations

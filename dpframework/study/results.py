@@ -68,7 +68,7 @@ class Results(Mapping[str, Any], Drawable):
     accounting
         The notion of loss in which the run was charged, such as "zcdp".
     charges
-        The releases made, in order.
+        The releases that were made, in order.
     spent
         The total cost of these releases; None without a valid total.
     run

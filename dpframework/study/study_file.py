@@ -174,7 +174,7 @@ class StudyFile:
     def _name_file(self) -> Iterator[None]:
         """Add the name of the study file to errors.
 
-        Their class is kept, since callers treat some classes differently.
+        The class of an error is kept, since callers treat some classes differently.
         """
         try:
             yield

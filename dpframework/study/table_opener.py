@@ -35,8 +35,7 @@ def open_table(
     """Return a run's table and the table's period. If the engine reads rows itself, return its handle of them instead.
 
     First the ledger records that the table will be read, unless it is in memory. If reading fails because of the rows,
-    the ledger records the kind of failure, and the message of a private run quotes no row. Failures that do not depend
-    on the rows (`NotOpened`) use up no approval.
+    the ledger records the kind of failure, and a private run quotes no row. `NotOpened` errors use up no approval.
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ class _Merger:
         return self._merged[key]
 
     def _wrap(self, table: _Table) -> list[tuple[int | None, int | None, MergedNode]]:
-        """Pair each composition of only one plan with those nodes of the other plan that the composition encloses."""
+        """Merge each composition that only one plan has with the nodes of the other plan that it encloses."""
         found: list[tuple[int | None, int | None, MergedNode]] = []
         around = [(0, i, node) for i, node in table.left_before()] + [(1, j, node) for j, node in table.left_after()]
         for side, k, node in sorted(around, key=lambda one: (-len(self.below(one[2])), one[1], one[0])):
@@ -187,7 +187,7 @@ class _Merger:
         return len(self.names(before) & self.names(after)) or None
 
     def _rate_renamed(self, before: Node, after: Node, alone: bool) -> int | None:
-        """Return 0 if one of two nodes may be the other, renamed. None means that they are not alike.
+        """Return 0 if two nodes may be one node that was renamed. None means that they are not alike.
 
         Such nodes are steps with equal queries, post-processing of the same releases, or compositions of one kind with
         equal children.

@@ -69,7 +69,7 @@ class MergedNode:
 
     @property
     def mark(self) -> Mark:
-        """Whether the node is in one plan or in both. A node of both is "changed" if its facts or its loss differ."""
+        """Whether the node is in one plan or both. A node of both plans is "changed" if facts or the loss differ."""
         if self.before is None or self.after is None:
             return Mark.ADDED if self.before is None else Mark.REMOVED
         return Mark.CHANGED if self.facts or self.before.loss != self.after.loss else Mark.SAME

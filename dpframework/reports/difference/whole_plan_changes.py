@@ -37,7 +37,7 @@ def total_headline(before: AccountedPlan, after: AccountedPlan) -> str:
     if old.delta != new.delta:
         return (
             f"the total was {loss_words(old)} and is {loss_words(new)}, under {after.relation}: claims with "
-            "different deltas, which epsilon alone does not compare"
+            "different deltas, whose epsilons alone cannot be compared"
         )
     verb = "rises" if new.epsilon > old.epsilon else "falls"
     return f"the total {verb} from {loss_words(old)} to {loss_words(new)}, under {after.relation}"

@@ -26,7 +26,7 @@ from dpframework.reports.loss_text import loss_text, whole_rho
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
-#: How files that `registry_text` wrote are recognized.
+#: The pattern by which files that `registry_text` wrote are recognized.
 ENTRY_FILE = FileKind.of_pattern("an entry for the registry", r"^url_slug: ")
 #: The statement that fills each field of an entry's basic facts, by the name of the field.
 _STATED = {"name": "product.name", "data_curators": "owner.organisation", "description": "product.description",
