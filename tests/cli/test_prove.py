@@ -143,6 +143,6 @@ def test_without_solvers_a_study_is_planned_and_says_what_is_not_proved(
 def test_a_certificate_is_of_a_study(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = str(tmp_path / "proof.json")
     assert main(["prove", "dp-id3", "--certificate", out]) == 2
-    assert "no study file or plan" in capsys.readouterr().err
+    assert "needs a study file or a plan" in capsys.readouterr().err
     assert main(["prove", "dp-id3", "--refute", "rise=1", "--record", out]) == 2
     assert "makes no proofs to write" in capsys.readouterr().err

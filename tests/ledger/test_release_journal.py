@@ -119,7 +119,7 @@ def linked(place: Path) -> None:
         (lambda place: place.chmod(0o644), "other users may read or write this key"),
         (lambda place: place.chmod(0o620), "other users may read or write this key"),
         (linked, "cannot be read or written"),
-        (Path.unlink, "put it back from a backup, or"),
+        (Path.unlink, "put the key back from a backup, or"),
         (lambda place: place.write_text("00" * 31 + "\n"), "is damaged"),
         (lambda place: place.write_text(""), "is damaged"),
         (lambda place: (place.unlink(), place.mkdir(mode=0o700)), "cannot be read or written|is no regular file"),
