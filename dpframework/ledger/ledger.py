@@ -348,7 +348,7 @@ class Ledger:
         period
             The period whose rows the run reads, if the unit is a person in a period.
         """
-        for text, what in ((study, "study"), (by, "by"), (purpose, "why")):
+        for text, what in ((study, "study"), (by, "by"), (purpose, "purpose")):
             if text:
                 one_line(text, what)
         subject = RunSubject(study, by, purpose, period=period)
