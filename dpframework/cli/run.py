@@ -251,7 +251,7 @@ def _make_and_write(
                     f"{error}; the results of the run are on standard output, in JSON: keep them"
                 ) from None
     else:
-        # A journal, which is a file beside the folder, keeps the releases. So nothing is lost if the folder cannot be
+        # A journal, a file beside the folder, keeps the run's releases. So nothing is lost if the folder cannot be
         # made after the run, and the folder is made only once there are results. If an earlier run was killed after it
         # wrote its results to this folder, the journal of that run is still there and is removed here.
         from dpframework.study.run_folder_reader import read_record

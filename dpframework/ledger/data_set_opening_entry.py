@@ -55,7 +55,7 @@ def opening(
         raise InputError(f"the cap over a person's history is {decimal_text(whole)}, below the cap of one period")
     tightness = None if verified is None else exact(verified, "the tightness")
     if tightness is not None and tightness > 1:
-        raise InputError(f"the tightness is {decimal_text(tightness)}; it is the loss found / claim, and so at most 1")
+        raise InputError(f"the tightness is {decimal_text(tightness)}; as loss found / claim, it must be at most 1")
     return {
         "data_set": one_line(name, "the data set's name"),
         "relation": Relation.parse(relation).value,

@@ -148,7 +148,7 @@ def release_all(node: Node, table: PrivateTable) -> Any:
 
 
 def plan_form(node: Node) -> dict[str, Any]:
-    """Return the JSON-safe form of releases without a miner: that of a miner, with queries in place of parameters."""
+    """Return the JSON-safe form of releases without a miner: a miner's form, with queries in place of parameters."""
     return {
         "miner": PLANNED,
         "parameters": {"queries": [query_form(n.query) for n in walk(node) if isinstance(n, Step)]},

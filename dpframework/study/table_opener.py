@@ -32,7 +32,7 @@ def open_table(
     ledger: Recorder | None,
     values: Collection[str] | None,
 ) -> tuple[Table | Rows, Period | None]:
-    """Return a run's table and the table's period. If the engine reads rows itself, return its handle of them instead.
+    """Return a run's table, or the engine's handle of the rows if it reads them itself, and the period of the rows.
 
     First the ledger records that the table will be read, unless it is in memory. If reading fails because of the rows,
     the ledger records the kind of failure, and a private run quotes no row. `NotOpened` errors use up no approval.

@@ -189,8 +189,8 @@ class _Merger:
     def _rate_renamed(self, before: Node, after: Node, alone: bool) -> int | None:
         """Return 0 if two nodes may be one node that was renamed. None means that they are not alike.
 
-        Such nodes are steps with equal queries, post-processing of the same releases, or compositions of one kind with
-        equal children.
+        Such nodes are steps whose queries have equal facts, post-processing of the same releases, or compositions of
+        one kind with equal children.
         """
         match before, after:
             case Step(), Step():
