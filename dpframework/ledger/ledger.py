@@ -83,10 +83,12 @@ class Ledger:
         ledger._chain = Chain.create(path, {"id": secrets.token_hex(16), **first}, pin)
         if signers is not None:
             own = ledger.records().signers
-            if own is None or dict(own.keys) != dict(signers):  # an existing ledger has other signers
+            if own is None:
+                raise InputError(f"{path}: is a ledger without signers, and none can be added to it; give a new file")
+            if dict(own.keys) != dict(signers):
                 raise InputError(
-                    f"{path}: is a ledger {'without signers' if own is None else f'whose signers are {own}'}, and they "
-                    "stand in its first entry; give a new file, or change them with 'dpframework ledger signers'"
+                    f"{path}: is a ledger whose signers are {own}; change them with 'dpframework ledger signers', or "
+                    "give a new file"
                 )
         return ledger
 

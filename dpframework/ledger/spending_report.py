@@ -159,17 +159,20 @@ def remainder(data_set: DataSet) -> list[str]:
     for plan, run in last.items():
         study = f"'{run.subject.study}' (plan {plan[:12]})" if run.subject.study else f"plan {plan[:12]}"
         number = _runs_left(data_set, run.amount)
+        if number is None:
+            lines.append(f"an unknown number of further runs of {study}, which would be charged at another Renyi order")
+            continue
         more = "no further run" if not number else "1 further run" if number == 1 else f"{number} further runs"
         lines.append(f"{more} of {study}")
     return lines
 
 
-def _runs_left(data_set: DataSet, amount: PlanCharge) -> int:
+def _runs_left(data_set: DataSet, amount: PlanCharge) -> int | None:
     budget, number = data_set.budget, 0
     if budget.order is not None and amount.order is None:
         # The plan was charged before the order was fixed. A new run would be charged at that order, and this charge
-        # can be computed from the plan only. So no further run is promised.
-        return 0
+        # can be computed from the plan only.
+        return None
     while number < MOST_RUNS:
         try:
             budget = budget.after(amount)

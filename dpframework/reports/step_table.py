@@ -8,6 +8,7 @@ from typing import final
 
 import attrs
 
+from dpframework.facts.privacy_losses import Relation
 from dpframework.plan.claim_standing import Standing
 from dpframework.reports.section_blocks import Paragraph, SectionBlock, TableBlock
 from dpframework.reports.step_row import StepRow
@@ -86,6 +87,13 @@ class StepTable(SectionBlock):
         return f"Sensitivities: {', '.join(parts)}." if parts else ""
 
     @property
+    def partition_sentence(self) -> str:
+        """Which of the parts of a partition are charged, in words."""
+        if self.relation == Relation.REPLACE_ONE:
+            return "Parts are disjoint, but a row may leave one and enter another, so two of them may be charged."
+        return "Parts are disjoint, so only the most expensive one is charged."
+
+    @property
     def has_assumptions(self) -> bool:
         """Whether the claim of any step needs an assumption beyond the mechanism's theorem."""
         return any(row.assumes for row, _ in self.in_order)
@@ -116,5 +124,5 @@ class StepTable(SectionBlock):
         rows = [[*row, str(released)] for row, (_, released) in zip(rows, self.in_order, strict=True)]
         return TableBlock([*heads, "released"], rows), Paragraph(
             "The last column says how often a step was released. Under a partition, a step is released once per part. "
-            "Parts are disjoint, so only the most expensive one is charged."
+            + self.partition_sentence
         )

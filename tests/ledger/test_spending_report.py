@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -368,3 +369,19 @@ def test_the_rest_of_a_history_is_not_spent_on_one_period(tmp_path: Path) -> Non
                                               ledger.data_set("people").relation).preview.within  # fmt: skip
     (line,) = remainder(ledger.data_set("people"))
     assert line == f"one count of the rows of a new month within ±{within:.0f} (95 %), and nothing after it there"
+
+
+def test_how_often_a_plan_fits_is_unknown_once_it_would_be_charged_otherwise(tmp_path: Path) -> None:
+    """It was charged its epsilon. A new run is charged at the order that a later plan fixed, which only a plan gives."""
+    ledger = dpf.Ledger.create(tmp_path / "l")
+    ledger.open("people", epsilon=12, delta="1e-6", reserve="1e-7")
+    schema = dpf.Schema([dpf.Boolean("ill")])
+    rows = dpf.table_from_columns({"ill": [True, False]}, schema)
+    for mechanism in (DiscreteLaplace(6), Gaussian("0.001")):
+        study = dpf.Study(schema, epsilon=12, delta="1e-6")
+        study.add_plan("n", dpf.step("n", dpf.queries.Count(), mechanism))
+        ledger.approve("people", study.plan(), by="the board")
+        study.run(rows, ledger=ledger.run("people"))
+    _, first, second = remainder(ledger.data_set("people"))
+    assert first.startswith("an unknown number of further runs of plan")
+    assert re.match(r"\d+ further runs of plan", second)

@@ -107,6 +107,20 @@ def test_a_delta_says_whether_it_may_fail_altogether_and_what_it_is_converted_fr
     assert "converted" not in text
 
 
+def test_what_happens_to_values_outside_the_schema_is_as_the_study_says() -> None:
+    for policy, told in (("clamp", "are clamped, or"), ("missing", "bounds are made"), ("error", "ends the run")):
+        assert told in texts(dossier(plan_of(out_of_domain=policy)), "bounds and domains")
+
+
+def test_keys_that_no_list_names_are_told() -> None:
+    study = dpf.Study(dpf.Schema([dpf.Open("town")]), epsilon=1, delta="1e-6")
+    study.add("towns", dpf.miner("keys", attribute="town", epsilon=1, delta="1e-6"))
+    text = texts(dossier(study.plan()), "bounds and domains")
+    assert "No list names the keys that 'towns" in text
+    assert "All other groups and candidates are listed" in text
+    assert "No list names" not in texts(dossier(plan_of()), "bounds and domains")
+
+
 def test_a_plan_with_a_delta_of_its_own_is_not_called_zero_concentrated() -> None:
     """With that probability it shows all of somebody: no rho bounds it, and none converts to a smaller delta."""
     study = dpf.Study(SCHEMA, epsilon=3, delta="1e-6")

@@ -59,3 +59,11 @@ def test_all_facts_of_each_step_are_in_the_plain_table(standings: list[Standing]
     assert [list(row) for row in first.rows] == facts
     assert len(first.heads) == 10 + ran
     assert [type(one) for one in others] == [Paragraph] * ran
+
+
+def test_the_parts_that_are_charged_follow_from_the_relation() -> None:
+    """Under replace-one a row may move from one part to another, and the losses of both count."""
+    for relation, charged in (("add-or-remove-one", "only the most expensive one"), ("replace-one", "two of them may")):
+        text = attrs.evolve(table(rows(Standing.DECLARED), ran=True), relation=relation).plain()[-1]
+        assert isinstance(text, Paragraph)
+        assert charged in text.text

@@ -757,7 +757,7 @@ def test_signers_are_named_when_a_ledger_is_made_and_changed_by_one_of_them(worl
     board = world.key("board")
     unsigned = world.folder / "b.ledger"
     dpf.Ledger.create(unsigned).open(NAME, epsilon=1)
-    with pytest.raises(dpf.InputError, match="is a ledger without signers"):
+    with pytest.raises(dpf.InputError, match="is a ledger without signers, and none can be added"):
         dpf.Ledger.create(unsigned, signers=read_signers(world.folder / "signers"))
     with pytest.raises(dpf.InputError, match="has no signers"):
         dpf.Ledger(unsigned).change_signers(by="R", key=board, add=read_signers(world.folder / "strangers"))

@@ -226,12 +226,27 @@ def _bounds(subject: DossierSubject) -> Iterator[Answer]:
             f"The schema was inferred from the rows, which no epsilon covers: {'; '.join(plan.facts.inferred)}."
         )
     else:
-        yield _of_plan("The schema is not marked as inferred. Values outside its bounds are clamped, or made missing.")
+        yield _of_plan(f"The schema is not marked as inferred. {_OUTSIDE[plan.out_of_domain]}")
     if plan.facts.derive:
         made = "; ".join(plan.facts.derive)
         yield _of_plan(f"Some columns are made of others, by public expressions: {made}.")
-    yield _of_plan("All groups and candidates are listed before the rows are read, so no row can add one.")
+    unlisted = [f"'{path}'" for path, step in plan.placed_steps() if step.facts.unlisted]
+    if unlisted:
+        yield _of_plan(
+            f"No list names the keys that {', '.join(unlisted)} may release. A key is shown only if its noisy count "
+            "exceeds a threshold, which the loss of the release covers."
+        )
+    others = "All other groups" if unlisted else "All groups"
+    yield _of_plan(f"{others} and candidates are listed before the rows are read, so no row can add one.")
     yield from _state(subject, "choices.bounds")
+
+
+#: What happens to values outside of the schema's bounds, for each way to read them.
+_OUTSIDE = {
+    "clamp": "Values outside its bounds are clamped, or made missing.",
+    "missing": "Values outside its bounds are made missing.",
+    "error": "A value outside its bounds ends the run.",
+}
 
 
 def _postprocessing(subject: DossierSubject) -> Iterator[Answer]:
