@@ -372,7 +372,7 @@ def test_the_rest_of_a_history_is_not_spent_on_one_period(tmp_path: Path) -> Non
 
 
 def test_how_often_a_plan_fits_is_unknown_once_it_would_be_charged_otherwise(tmp_path: Path) -> None:
-    """It was charged its epsilon. A new run is charged at the order that a later plan fixed, which only a plan gives."""
+    """It was charged its epsilon. A new run is charged at the order that a later plan fixed, which needs the plan."""
     ledger = dpf.Ledger.create(tmp_path / "l")
     ledger.open("people", epsilon=12, delta="1e-6", reserve="1e-7")
     schema = dpf.Schema([dpf.Boolean("ill")])
