@@ -14,11 +14,21 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
 
+LEAST_WIDTH = 20  # columns; rich shows nothing in 0 columns, and single letters in a few
+USUAL_WIDTH = 80
+
+
 class Screen(Console):
-    """A console that does not interpret markup or emoji codes, and shows invisible characters as escapes."""
+    """A console that does not interpret markup or emoji codes, and shows invisible characters as escapes.
+
+    A terminal that says it is narrower than `LEAST_WIDTH`, such as one of 0 columns, is taken for one of the usual
+    width.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)
+        if self.width < LEAST_WIDTH:
+            self.width = USUAL_WIDTH
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments to show. Only control segments of rich itself may move the cursor."""

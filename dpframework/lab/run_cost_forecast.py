@@ -27,6 +27,7 @@ from dpframework.facts.installed_packages import importing_environment
 from dpframework.facts.json_reader import parsed_json
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.periods import PeriodKind
+from dpframework.facts.value_checks import check_counts
 from dpframework.study.study import Study
 from dpframework.study.table_place import values_read
 from dpframework.tables.coded_table import Table, bin_middles
@@ -125,9 +126,9 @@ def forecast(
     PlanRefused
         If a check refuses the plan.
     InputError
-        If neither `rows` nor the schema says how many rows there are; if the run would take more than `within`, or more
-        memory than this machine has; if a trial fails, or not even the smallest one ends; or if a miner cannot be sent
-        to another process.
+        If neither `rows` nor the schema says how many rows there are, or a table cannot have so many; if the run would
+        take more than `within`, or more memory than this machine has; if a trial fails, or not even the smallest one
+        ends; or if a miner cannot be sent to another process.
 
     Examples
     --------
@@ -139,6 +140,8 @@ def forecast(
     a run on 500 rows takes less than .1 CPU s and 92 MiB, without reading (tried on up to 500 made-up rows)
     """
     schema = study.schema
+    if rows is not None:
+        check_counts(rows, None, None)
     target = rows or schema.rows or schema.about_rows or schema.max_rows
     if target is None:
         raise InputError("the schema does not say how many rows there are; give the number of rows for the forecast")

@@ -15,6 +15,7 @@ from dpframework.checks.base import Findings
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.notebook_html import html_budget, html_table
 from dpframework.facts.privacy_losses import readable
+from dpframework.facts.value_checks import check_counts
 from dpframework.mechanisms.base import Mechanism, Preview
 from dpframework.plan.error_bounds_by_result import planned_parts, previews
 from dpframework.plan.networkx_export import plan_graph
@@ -100,9 +101,12 @@ class StudyPlan(AccountedPlan, Drawable):
         Raises
         ------
         InputError
-            If `rows` is below 1.
+            If `rows` is below 1, or more than a table may have.
         """
-        return self if rows is None else attrs.evolve(self, about_rows=rows)
+        if rows is None:
+            return self
+        check_counts(rows, None, None)
+        return attrs.evolve(self, about_rows=rows)
 
     @property
     def accountants(self) -> tuple[type[Accountant[Any]], ...]:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 import dpframework as dpf
 from dpframework.checks import ASSUMPTIONS, BUILT_IN, check_page
-from dpframework.cli import main
+from dpframework.cli import common, main
 from dpframework.cli.terminal import Screen
 from dpframework.reports import terminal_report, tree
 from dpframework.reports.terminal_text import fit_facts, fit_prose, fit_tree
@@ -113,6 +113,17 @@ def test_a_plan_is_written_as_its_name_ends(tmp_path, plan, capsys):
     assert main(["plan", str(source), "--out", str(tmp_path / "a.gif")]) == 2
     assert "end it in .json" in capsys.readouterr().err
     assert main(["plan", str(source), "--diff", str(source), "--out", str(tmp_path / "b.txt")]) == 2
+
+
+@pytest.mark.parametrize("columns", ["0", "3"])
+def test_a_terminal_that_says_it_has_no_width_shows_something(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    common.console.cache_clear()
+    assert main(["miners"]) == 0
+    common.console.cache_clear()
+    assert "histogram" in capsys.readouterr().out
 
 
 def test_only_richs_own_controls_steer_a_terminal(monkeypatch):

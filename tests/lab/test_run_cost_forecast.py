@@ -107,6 +107,16 @@ def test_a_schema_that_says_no_number_of_rows_needs_one() -> None:
         forecast(study(dpf.Schema([dpf.Boolean("c")]), attribute="c"))
 
 
+@pytest.mark.parametrize(("rows", "says"), [(0, "at least 1"), (-5, "at least 1"), (2**31, "exceeds 2,147,483,647")])
+def test_a_number_of_rows_that_no_table_has_is_refused_and_not_tried(rows: int, says: str) -> None:
+    """0 was taken for the schema's own number, and -5 for a run that does not end."""
+    study = dpf.Study(dpf.Schema([dpf.Boolean("ill")], about_rows=500), epsilon=1)
+    study.add("n", dpf.miner("count", epsilon=1))
+    for refused in (lambda: forecast(study, rows), lambda: study.plan().with_rows(rows)):
+        with pytest.raises(dpf.InputError, match=f"^rows .*{says}"):
+            refused()
+
+
 def test_a_plan_that_is_refused_is_not_run() -> None:
     refused = dpf.Study(SCHEMA, epsilon="0.5")
     refused.add("it", dpf.miner("histogram", epsilon=1, attribute="c"))
