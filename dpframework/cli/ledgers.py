@@ -348,20 +348,16 @@ def verify(
 
     With --pin, the pin file then notes the last entry. The file is created if it does not exist.
     """
+    from dpframework.ledger.ledger_audit import noted_heads, require_recorded
     from dpframework.study.run_folder_reader import read_record
 
     warn_of_problems()
     ledger = ledgers.Ledger(file, _open_pin(pin, create=True))
     signatures = ledger.signatures(signers)
-    runs = {}
-    for path in results or ():
-        form = read_record(path)
-        run, noted = form.get("run"), form.get("head")  # the run's id and the ledger's head, as the results hold them
-        if run is None or noted is None:
-            raise InputError(f"{path}: these results are of a run that no ledger records")
-        runs[run] = noted
-    found = ledger.verify(head, runs=runs)
+    forms = {path: read_record(path) for path in results or ()}
+    found = ledger.verify(head, runs=noted_heads(forms))
     records = ledger.records()
+    require_recorded(records, forms)
     if as_json:
         keys = records_form(records)["signers"]
         print_json({"entries": found.number, "head": found.hash, "approvals": signatures, "signers": keys})

@@ -101,7 +101,7 @@ def report(
         require_output(out, REPORT_FILES[chosen])
     plan, results, title, about = _read_subject(subject, verified, rows)
     if ledger is not None or data_set is not None:
-        about = facts_in_ledger(ledger, data_set, plan, about, None if results is None else results.run)
+        about = facts_in_ledger(ledger, data_set, plan, about, results)
     if as_json:
         print_json(_report_form(plan, results, about))
     elif out is not None:
@@ -142,11 +142,21 @@ def _report_form(plan: StudyPlan, results: Results | None, about: reports.About)
 
 
 def facts_in_ledger(
-    ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About, run: str | None
+    ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About, results: Results | None
 ) -> reports.About:
-    """Return the facts for a report, with the ledger's entries on the plan, the data set and the run."""
+    """Return the facts for a report, with the ledger's entries on the plan, the data set and the run.
+
+    If the results are not of a run that the ledger charged, the report says that first, since the plan's approvals
+    beside it would seem to hold for them.
+    """
     records, known = _data_set(ledger, data_set)
-    authority = Authority.of(records, known.name, plan, run)
+    authority = Authority.of(records, known.name, plan, None if results is None else results.run)
+    if results is not None:
+        releases = [charge.path for charge in results.charges]
+        why = records.misfit(results.run, plan.hash, releases, known.name)
+        if why:
+            ran = f"NOT CHARGED: data set '{known.name}' of this ledger has no run of these results; {why}"
+            authority = attrs.evolve(authority, ran=ran)
     spent, whole = certainty_sentences(known)
     ledger_facts = (
         authority.ledger,

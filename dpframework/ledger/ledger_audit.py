@@ -69,6 +69,43 @@ def audit_entries(path: Path, entries: Sequence[Entry], head: str | None, runs: 
     return entries[-1].head
 
 
+def noted_heads(results: Mapping[Path, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the ids of the runs of some results, each with the ledger's head that its results hold.
+
+    Parameters
+    ----------
+    results
+        The content of each file of results, by its path.
+
+    Raises
+    ------
+    InputError
+        If results are of a run that no ledger records, or two different results claim one run.
+    """
+    of_run: dict[str, Mapping[str, Any]] = {}
+    for path, form in results.items():
+        run = form.get("run")
+        if run is None or form.get("head") is None:
+            raise InputError(f"{path}: these results are of a run that no ledger records")
+        if of_run.setdefault(run, form) != form:
+            raise InputError(f"{path}: these results are of run {run}, and so are others that differ from them")
+    return {run: form["head"] for run, form in of_run.items()}
+
+
+def require_recorded(records: Records, results: Mapping[Path, Mapping[str, Any]]) -> None:
+    """Refuse results that name a run of another plan, or releases that the run was not charged for.
+
+    Raises
+    ------
+    LedgerTampered
+        If there are such results. The message names them.
+    """
+    for path, form in results.items():
+        why = records.misfit(form["run"], form["plan"], form["charges"])
+        if why:
+            raise LedgerTampered(f"{path}: these results are not of the run that they name: {why}")
+
+
 def _require_same_amount(data_set: DataSet, content: Mapping[str, Any]) -> None:
     """Refuse a charge that differs from its plan's total. If the plan cannot be read, the charge is not checked."""
     mechanisms = [brought.component for brought in registry().mechanisms.values()]

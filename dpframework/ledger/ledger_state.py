@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import os
 from collections.abc import Iterable
 from typing import final
@@ -78,6 +79,27 @@ class Records:
     def has_run(self, run: str) -> bool:
         """Tell whether a run with this id is recorded."""
         return run in self._runs
+
+    def misfit(self, run: str | None, plan: str, releases: Iterable[str], data_set: str | None = None) -> str:
+        """Say why results are not those of a run in this ledger; empty if they may be.
+
+        Parameters
+        ----------
+        run, plan, releases
+            The id of the run, the hash of its plan, and the paths of its releases, as the results hold them.
+        data_set
+            The name of the data set that the run must have read; None for any.
+        """
+        if run is None:
+            return "its run was made without a ledger"
+        if not self.has_run(run) or (data_set is not None and self._runs[run][0].name != data_set):
+            return f"run {run} is not recorded"
+        recorded = self._runs[run][1]
+        if recorded.plan != plan:
+            return f"run {run} was of plan {recorded.plan[:12]}, and the results are of plan {plan[:12]}"
+        if collections.Counter(releases) - collections.Counter(recorded.charges):
+            return f"run {run} was not charged for all releases of the results"
+        return ""
 
     def require_possible(self, entry: Entry) -> None:
         """Refuse an entry that dpframework would not have made in this state, such as a run without an approval.

@@ -1100,6 +1100,40 @@ def test_a_ledger_that_was_put_back_is_found_from_the_results_alone(ledger, tmp_
     assert main([*verify, "--results", str(tmp_path / "seeded")]) == 2
 
 
+def test_results_that_nobody_charged_do_not_pass_for_those_of_a_run(ledger, tmp_path, capsys):
+    """The analyst makes runs without a ledger, and writes the id of a recorded one into their results."""
+    study, dearer = (study_of(count(loss), lambda table: table.release("n")) for loss in ("0.25", "0.5"))
+    ledger.approve("people", study.plan(), by="the board", runs=3)
+    honest = study.run(TABLE, ledger=ledger.run("people"))
+    again, other = study.run(TABLE), dearer.run(TABLE)
+    release = json.loads(honest.to_json())["charges"]
+    forged = {
+        "honest": (honest, {}, ""),
+        "free": (again, {}, "its run was made without a ledger"),
+        "unknown": (again, {"run": "f" * 16, "head": honest.head}, "run ffffffffffffffff is not recorded"),
+        "other": (other, {"run": honest.run, "head": honest.head}, f"was of plan {study.plan().hash[:12]}"),
+        "twice": (honest, {"charges": release * 2}, "was not charged for all releases"),
+    }
+    named = ["--ledger", str(ledger.path), "--data-set", "people"]
+    for name, (results, changed, says) in forged.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        write_outputs(folder, results, title="t")
+        form = json.loads((folder / "results.json").read_text())
+        form["steps"] = form["steps"] * (2 if name == "twice" else 1)
+        (folder / "results.json").write_text(json.dumps({**form, **changed}))
+        assert main(["report", str(folder), *named]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert ("NOT CHARGED: data set 'people' of this ledger has no run" in shown) is (name != "honest")
+        assert says in shown
+        code = main(["ledger", "verify", str(ledger.path), "--results", str(folder)])
+        assert code == {"honest": 0, "free": 2}.get(name, 1)
+        capsys.readouterr()
+    both = ["--results", str(tmp_path / "honest"), "--results", str(tmp_path / "twice")]
+    assert main(["ledger", "verify", str(ledger.path), *both]) == 2
+    assert f"these results are of run {honest.run}, and so are others that differ" in capsys.readouterr().err
+
+
 def test_a_run_is_resumed_by_one_process_only(ledger, journal, tmp_path):
     interrupted(ledger, journal)
     copy = tmp_path / "copy"
