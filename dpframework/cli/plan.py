@@ -137,19 +137,24 @@ def plan(
         write_whole(out, _draw_plan(planned, chosen, study), PLAN_FILES[chosen])
         write(f"wrote {out}")
     elif chosen is PlanFormat.TREE and on_terminal():
-        from dpframework.reports.planned_result_rows import cost_lines, standing_lines
-        from dpframework.reports.terminal_renderer import errors_text, plan_tree, prose_text
-
-        show_lines(plan_tree(planned, console().width))
-        if verified is not None:
-            show_lines(prose_text(standing_lines(planned), console().width))
-        show_lines(errors_text(planned, console().width))
-        if planned.run_costs():
-            show_lines(prose_text(cost_lines(planned), console().width))
+        _show_tree(planned)
     elif chosen is PlanFormat.HTML:
         print_page(_draw_plan(planned, chosen, study))
     else:
         write(_draw_plan(planned, chosen, study), end="")
+
+
+def _show_tree(planned: StudyPlan) -> None:
+    """Print a plan as a tree on a terminal, with the errors of its results and what was verified."""
+    from dpframework.reports.planned_result_rows import cost_lines, standing_lines
+    from dpframework.reports.terminal_renderer import errors_text, plan_tree, prose_text
+
+    show_lines(plan_tree(planned, console().width))
+    if planned.verified is not None:
+        show_lines(prose_text(standing_lines(planned), console().width))
+    show_lines(errors_text(planned, console().width))
+    if planned.run_costs():
+        show_lines(prose_text(cost_lines(planned), console().width))
 
 
 def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
@@ -188,8 +193,8 @@ def _show_difference(files: tuple[Path, Path], plans: list[StudyPlan], form: Pla
     from dpframework.reports.difference import difference
     from dpframework.reports.terminal_text import fit_tree
 
-    study, other = files
-    found = difference(*plans, registry().checks)
+    (study, other), (before, after) = files, plans
+    found = difference(before, after, registry().checks)
     if form is PlanFormat.JSON:
         print_json(found.to_dict())
     elif form is PlanFormat.MERMAID:

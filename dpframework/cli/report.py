@@ -108,14 +108,19 @@ def report(
         write_whole(out, lay_out(chosen, plan, results, title=title, about=about), REPORT_FILES[chosen])
         write(f"wrote {out}")
     elif chosen is ReportFormat.TERMINAL:
-        from dpframework.reports.terminal_renderer import terminal_report
-
-        shown = terminal_report(plan, results, title=title, about=about)
-        console().print(shown, soft_wrap=not console().is_terminal, crop=False)
+        _show_report(plan, results, title, about)
     elif chosen is ReportFormat.HTML:
         print_page(lay_out(chosen, plan, results, title=title, about=about))
     else:
         write(lay_out(chosen, plan, results, title=title, about=about), end="")
+
+
+def _show_report(plan: StudyPlan, results: Results | None, title: str, about: reports.About) -> None:
+    """Print a report on a terminal."""
+    from dpframework.reports.terminal_renderer import terminal_report
+
+    shown = terminal_report(plan, results, title=title, about=about)
+    console().print(shown, soft_wrap=not console().is_terminal, crop=False)
 
 
 def _data_set(ledger: Path | None, data_set: str | None) -> tuple[ledgers.Records, ledgers.DataSet]:
