@@ -103,12 +103,16 @@ def _statements(owner: Path | None, study: str) -> reports.dossier.Statements:
     return Statements() if owner is None else Statements.load(owner, study)
 
 
-def ledger_state(known: ledgers.DataSet) -> LedgerState:
-    """Return what a ledger holds about a data set, in sentences for a dossier."""
+def ledger_state(known: ledgers.DataSet, uncharged: str) -> LedgerState:
+    """Return what a ledger holds about a data set, in sentences for a dossier.
+
+    They begin with `uncharged`, unless it is empty: it says that the ledger was not charged for the results.
+    """
     from dpframework.reports.dossier.dossier_content import LedgerState
 
     spent, whole = certainty_sentences(known)
     sentences = [
+        *([f"{uncharged}."] if uncharged else []),
         f"The ledger caps all studies of '{known.name}' at epsilon {decimal_text(known.cap)}, of which "
         f"{text_of_loss(known)} is spent.",
         f"After all releases charged so far: {spent}.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
 import typer
@@ -36,6 +36,9 @@ from dpframework.facts.output_overwrite_rule import require_output
 from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
 from dpframework.study.results import PLAN, Results
 from dpframework.study.study_plan import StudyPlan
+
+if TYPE_CHECKING:
+    from dpframework.reports.dossier.dossier_content import LedgerState
 
 Form = Annotated[
     ReportFormat | None,
@@ -84,7 +87,7 @@ def report(
     if dossier or registry:
         plan, results, title, _ = _read_subject(subject, verified, rows)
         asked = ledger is not None or data_set is not None
-        state = ledger_state(_data_set(ledger, data_set)[1]) if asked else None
+        state = _state_in_ledger(ledger, data_set, plan, results) if asked else None
         if registry:
             write_entry(plan, title=title, owner=owner, ledger=state, out=out, as_json=as_json)
         else:
@@ -146,6 +149,22 @@ def _report_form(plan: StudyPlan, results: Results | None, about: reports.About)
     }
 
 
+def _not_charged(records: ledgers.Records, known: ledgers.DataSet, plan: StudyPlan, results: Results | None) -> str:
+    """Return a sentence if a data set was not charged for results; empty if it was, or there are none."""
+    if results is None:
+        return ""
+    why = records.misfit(results.run, plan.hash, [charge.path for charge in results.charges], known.name)
+    return why and f"NOT CHARGED: data set '{known.name}' of this ledger has no run of these results; {why}"
+
+
+def _state_in_ledger(
+    ledger: Path | None, data_set: str | None, plan: StudyPlan, results: Results | None
+) -> LedgerState:
+    """Return the sentences of a dossier on the ledger, which first say if the results were not charged."""
+    records, known = _data_set(ledger, data_set)
+    return ledger_state(known, _not_charged(records, known, plan, results))
+
+
 def facts_in_ledger(
     ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About, results: Results | None
 ) -> reports.About:
@@ -156,12 +175,9 @@ def facts_in_ledger(
     """
     records, known = _data_set(ledger, data_set)
     authority = Authority.of(records, known.name, plan, None if results is None else results.run)
-    if results is not None:
-        releases = [charge.path for charge in results.charges]
-        why = records.misfit(results.run, plan.hash, releases, known.name)
-        if why:
-            ran = f"NOT CHARGED: data set '{known.name}' of this ledger has no run of these results; {why}"
-            authority = attrs.evolve(authority, ran=ran)
+    uncharged = _not_charged(records, known, plan, results)
+    if uncharged:
+        authority = attrs.evolve(authority, ran=uncharged)
     spent, whole = certainty_sentences(known)
     ledger_facts = (
         authority.ledger,

@@ -1126,6 +1126,8 @@ def test_results_that_nobody_charged_do_not_pass_for_those_of_a_run(ledger, tmp_
         shown = " ".join(capsys.readouterr().out.split())
         assert ("NOT CHARGED: data set 'people' of this ledger has no run" in shown) is (name != "honest")
         assert says in shown
+        assert main(["report", str(folder), "--dossier", *named]) == 0
+        assert ("NOT CHARGED: data set" in capsys.readouterr().out) is (name != "honest")
         code = main(["ledger", "verify", str(ledger.path), "--results", str(folder)])
         assert code == {"honest": 0, "free": 2}.get(name, 1)
         capsys.readouterr()
