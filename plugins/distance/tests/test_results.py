@@ -87,7 +87,9 @@ def test_csv_is_quoted_and_one_file_an_attribute(learned, tmp_path):
     assert lines[0] == 'town,A,B,"C, D"'
     assert float(lines[1].split(",")[2]) == learned["town"].matrix[0, 1]
     learned.write_csv(tmp_path)
-    assert len(list(tmp_path.iterdir())) == len(learned)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"{k:02} {name}.csv" for k, name in enumerate(learned, 1)
+    ]
     with pytest.raises(dpf.InputError, match="no such folder"):
         learned.write_csv(tmp_path / "none")
 
