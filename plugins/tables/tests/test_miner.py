@@ -340,6 +340,21 @@ def test_an_open_attribute_is_left_out_and_refused_by_name():
         SyntheticTable(1, attributes=["ill", "name"]).columns(schema)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"attributes": ["ill", "ill"]}, "is empty or names an attribute twice"),
+        ({"attributes": ["only"]}, "no attribute has two values or more; there is nothing to count"),
+    ],
+)
+def test_a_table_without_anything_to_count_is_refused(parameters, words):
+    schema = dpf.Schema([*SCHEMA, dpf.Categorical("only", ["x"])])
+    with pytest.raises(dpf.InputError, match=words):
+        SyntheticTable(1, **parameters).plan(schema)
+    with pytest.raises(dpf.InputError, match="is empty or names an attribute twice"):
+        SyntheticTable(1).plan(dpf.Schema([dpf.Open("name")]))
+
+
 def facts_of(sizes, rows, relation="add-or-remove-one", unit_rows=1, **budget):
     schema = dpf.Schema(
         [dpf.Categorical(f"a{k}", [str(code) for code in range(size)]) for k, size in enumerate(sizes)], about_rows=rows
