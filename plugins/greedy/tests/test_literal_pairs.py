@@ -169,6 +169,18 @@ def test_the_number_of_pairs_follows_from_epsilon_and_public_facts() -> None:
     assert plan_pairs(0.1, 100, pairs=5) == 5
 
 
+@pytest.mark.parametrize("kind", [SerenadeES, SerenadeCS])
+def test_a_given_budget_is_what_pairs_and_counts_get(kind: type[SerenadeES | SerenadeCS]) -> None:
+    schema = dpf.Schema(list(clinic_schema()), rows=400)
+    shares = {budget: kind(epsilon=1, budget=budget).pair_plan(schema).shares for budget in (None, ("0.9", 0, "0.1"))}
+    assert [(one.pairs, one.quality) for one in shares.values()] == [
+        (Fraction(3, 5), Fraction(2, 5)),
+        (Fraction(9, 10), Fraction(1, 10)),
+    ]
+    together = [kind(epsilon=1, budget=budget).counts_together for budget in (*shares, ("0.5", "0.2", "0.3"))]
+    assert together == [True, True, False]  # pairs that are counted together are not extended
+
+
 @pytest.mark.parametrize("most", [None, 20_000, 400])
 def test_a_secret_number_of_rows_is_released_first_and_says_how_many_pairs(most: int | None) -> None:
     """A branch for each number of pairs that it may choose; among 400 rows it can be but one."""
