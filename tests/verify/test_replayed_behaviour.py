@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +20,16 @@ from dpframework.verify.miners import same_behaviour_check
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.same_behaviour_check import ADVICE, Behaviour, loss_text
 from dpframework.verify.miners.table_search import Labelled, drop_labels, label_rows
-from dpframework.verify.miners.transcript import RunOutcome, Transcript, record
+from dpframework.verify.miners.transcript import (
+    DerivationEvent,
+    PartitionEvent,
+    ReleaseEvent,
+    RunOutcome,
+    SampleEvent,
+    Transcript,
+    record,
+)
+from dpframework.verify.miners.transcript_replay import caps_of
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.neighbours import Pair, Sizes
 
@@ -379,3 +389,18 @@ def test_what_runs_keep_is_compared_on_tables_with_the_same_releases(monkeypatch
     assert told(lambda rows: {"the cache of 'f'": str(rows), "a": str(rows)})[0] == [f"{runs}a, the cache of 'f'"]
     first = "a run keeps something for later runs: if the first run is on another table, it differs"
     assert told(lambda rows: {}, divergence=OTHER)[0] == [first]
+
+
+def test_no_release_from_a_sample_has_a_cap_of_its_own() -> None:
+    """What its rows lose is in the sample's one cap: in its parts, and with attributes that are derived there, too."""
+    cases: Any = None
+    charge: Any = SimpleNamespace(path="from the sample")  # nothing to take a cap from
+    events = [
+        SampleEvent(Fraction(1, 2), rows=0, result=1),
+        PartitionEvent(cases, rows=1, parts=range(2, 4)),
+        DerivationEvent(dpf.Boolean("old"), cases, rows=3, result=4),
+        SampleEvent(Fraction(1, 2), rows=2, result=5),
+        *(ReleaseEvent(charge, {}, None, 0, rows) for rows in (1, 2, 3, 4, 5)),
+    ]
+    subject: Any = SimpleNamespace(plan=SimpleNamespace(has_exact_delta=True))
+    assert caps_of(subject, events) == (0.0,)
