@@ -29,7 +29,7 @@ from dpframework.verify.miners.transcript import (
     Transcript,
     record,
 )
-from dpframework.verify.miners.transcript_replay import caps_of
+from dpframework.verify.miners.transcript_replay import caps_of, difference
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.neighbours import Pair, Sizes
 
@@ -404,3 +404,24 @@ def test_no_release_from_a_sample_has_a_cap_of_its_own() -> None:
     ]
     subject: Any = SimpleNamespace(plan=SimpleNamespace(has_exact_delta=True))
     assert caps_of(subject, events) == (0.0,)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "caps", "expected"),
+    [
+        ((1, 2), (0, 5), (), 2),
+        ((1, 2), (0, 5), (math.inf, math.inf), 2),
+        ((1, 2), (0, 5), (0.5, math.inf), 2.5),  # 0.5 - 3
+        ((1, 2), (0, 5), (0.5, 1), 0.5),  # 0.5 - 1
+        ((0, 5), (1, 2), (0.5, 1), 0.5),  # 1 - 0.5
+        ((1, 2), (0, 5), (0, 0), 0),
+        ((1, -math.inf), (0, 5), (math.inf, 1), 0),  # outside of the core
+        ((1, -math.inf), (0, 5), (1, math.inf), math.inf),
+        ((-math.inf, 2), (0, -math.inf), (), 0),  # neither table gives both
+        ((1, math.nan), (0, 5), (0, 0), math.inf),
+    ],
+)
+def test_a_release_with_a_cap_adds_no_more_than_its_cap(
+    one: tuple[float, ...], other: tuple[float, ...], caps: tuple[float, ...], expected: float
+) -> None:
+    assert difference(one, other, caps) == difference(other, one, caps) == expected
