@@ -558,3 +558,23 @@ def test_keys_of_people_are_tried_on_engines_that_count_keys(
     with contextlib.suppress(pytest.skip.Exception):
         Suite().test_a_person_counts_once_for_each_key(tmp_path)
     assert asked == ["keys of people"] * tried
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_table_is_loaded_as_runs_give_it_to_the_engine(
+    mapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mapped into memory from files, for an engine that takes it so."""
+    read, asked = TableFiles.read, []
+
+    def noted(self: TableFiles, *, mapped: bool = False) -> dpf.Table:
+        asked.append(mapped)
+        return read(self, mapped=mapped)
+
+    monkeypatch.setattr(TableFiles, "read", noted)
+    kind = type("Mapped", (Planted,), {"mapped": mapped})
+    suite = type("TestOne", (EngineConformance,), {"build_engine": classmethod(lambda cls: kind())})
+    suite.setup_class()
+    suite().test_a_table_that_is_loaded_counts_as_its_files_do(tmp_path)
+    suite.teardown_class()
+    assert asked == [False, mapped]
