@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 import dpframework as dpf
+from dpframework.basics.histogram_miner import HistogramMiner
+from dpframework.verify import MinerConformance
 from dpframework.verify.assertions import assert_sensitivity_holds
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
@@ -34,3 +37,14 @@ def test_a_claim_above_0_has_a_share_to_reach() -> None:
     assert report.tightness == 1
     with pytest.raises(AssertionError, match="200% is required; give more pairs"):
         assert_sensitivity_holds(dpf.queries.Count(), SCHEMA, "add-or-remove-one", pairs=100, min_tightness=2)
+
+
+def test_each_test_of_a_miner_is_named_by_its_example() -> None:
+    """An author reads there, of a test that fails, which example it is."""
+    suite = type("TestHistogram", (MinerConformance,), {"miner": HistogramMiner})
+    found: list[list[str]] = []
+    for names in ({"example"}, {"example", "relation"}, {"tmp_path"}):
+        one = SimpleNamespace(fixturenames=names, parametrize=lambda *_, ids=None: found.append(ids))
+        suite.pytest_generate_tests(one)
+    examples = list(HistogramMiner.examples())
+    assert found == [examples, [f"{name}-{relation}" for name in examples for relation in dpf.Relation]]
