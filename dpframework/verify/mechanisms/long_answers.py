@@ -28,6 +28,7 @@ from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
 from dpframework.verify.mechanisms.sampler_statistics import (
     FALSE_ALARM,
     OFF,
+    adds_up,
     are_unlike,
     errors_of,
     noise_size,
@@ -177,22 +178,12 @@ def _dependence(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) 
             return
         some, handed = zeros[:length], SeededRandomness(10).handed(mechanism.assumptions)
         outputs = [mechanism.release(some, shorter, handed) for _ in range(draws)]
-        if not _adds_up(mechanism, some, outputs[0], shorter):
+        if not adds_up(mechanism, some, outputs[0], shorter):
             return  # by the log-density, the numbers depend on each other
         problem = _correlation(errors_of(outputs, some).T)
         if problem is not None:
             yield f"the noise of an answer of {length} numbers is not independent: {problem}"
             return
-
-
-def _adds_up(mechanism: Mechanism, zeros: NDArray[Any], output: Any, calibration: Calibration) -> bool:
-    """Tell whether the log-density of an output, an array, is a sum of one term for each of its two halves."""
-    output, half = np.asarray(output), np.arange(zeros.size) < zeros.size // 2
-    if output.dtype.kind not in "iuf":
-        return False  # a collection, which has no halves
-    split = [output, np.zeros_like(output), np.where(half, output, 0), np.where(half, 0, output)]
-    whole, none, *halves = (mechanism.log_density(zeros, one.astype(output.dtype), calibration) for one in split)
-    return math.isclose(whole + none, sum(halves), rel_tol=1e-9)
 
 
 def _correlation(noise: NDArray[np.float64]) -> str | None:
@@ -229,13 +220,33 @@ def _correlation(noise: NDArray[np.float64]) -> str | None:
 def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibration) -> Iterator[str]:
     """Draw at far smaller and far larger epsilon or rho, where a mechanism might use other code.
 
-    At the largest amount, the sensitivity is enlarged, too, so that the noise keeps its scale and can be seen. The
-    parameters are those of `long_answer_problems`. Only arrays of numbers are tried.
+    The parameters are those of `long_answer_problems`. Only arrays of numbers are tried.
     """
-    longer = calibrate_long(mechanism, calibration, AMOUNT_LONG)
-    if not isinstance(answer, np.ndarray) or longer is None or (mechanism.selects and not mechanism.in_score_order):
+    if not isinstance(answer, np.ndarray) or (mechanism.selects and not mechanism.in_score_order):
         return
     some = np.zeros(AMOUNT_LONG, dtype=answer.dtype)
+    for how, other, changed in other_amount_calibrations(mechanism, calibration):
+        try:
+            found = list(
+                _bad_candidates(other, some, changed) if other.selects else _off_scale(other, some, changed, 1)
+            )
+        except Exception as error:
+            found = [f"a release fails with {type(error).__name__}: {error}"]
+        if found:
+            yield f"{how}, {found[0]}"
+            return
+
+
+def other_amount_calibrations(
+    mechanism: Mechanism, calibration: Calibration
+) -> Iterator[tuple[str, Mechanism, Calibration]]:
+    """Yield the mechanism with other amounts to spend, in words and calibrated for an answer of `AMOUNT_LONG` numbers.
+
+    With far more to spend, the sensitivity is larger too, so that the noise keeps its scale and shows.
+    """
+    longer = calibrate_long(mechanism, calibration, AMOUNT_LONG)
+    if longer is None:
+        return
     for how, other in related_mechanisms(mechanism, AMOUNTS):
         spent = [getattr(one, name) for name in SPENT[:2] if hasattr(other, name) for one in (mechanism, other)]
         facts = longer.facts
@@ -247,17 +258,8 @@ def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibr
             changed = other.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
         except InputError:  # the mechanism refuses this amount, and so claims nothing for it
             continue
-        if changed is None:
-            continue
-        try:
-            found = list(
-                _bad_candidates(other, some, changed) if other.selects else _off_scale(other, some, changed, 1)
-            )
-        except Exception as error:
-            found = [f"a release fails with {type(error).__name__}: {error}"]
-        if found:
-            yield f"{how}, {found[0]}"
-            return
+        if changed is not None:
+            yield how, other, changed
 
 
 def noise_is_reused(

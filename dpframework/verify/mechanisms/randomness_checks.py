@@ -24,6 +24,7 @@ from dpframework.verify.mechanisms.long_answers import (
     noise_is_reused,
     puts_out_each_number,
 )
+from dpframework.verify.mechanisms.noise_shape_check import noise_shape_problems
 from dpframework.verify.mechanisms.output_probability_check import total_problems
 from dpframework.verify.mechanisms.random_bits import bit_problems
 from dpframework.verify.mechanisms.sampler_statistics import FALSE_ALARM, are_unlike, errors_of
@@ -78,6 +79,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
             yield from find_cut_off(mechanism, numbers, calibration)
         yield from long_answer_problems(mechanism, numbers, calibration)
         if not mechanism.selects:
+            yield from noise_shape_problems(mechanism, numbers, calibration)
             yield from _count_bits(mechanism, numbers, calibration)
     except GeneratorNotHandedError:
         raise

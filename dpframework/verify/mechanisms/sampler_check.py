@@ -28,6 +28,7 @@ from dpframework.mechanisms.randomness import (
     SystemRandomness,
 )
 from dpframework.verify.mechanisms.long_answers import other_amount_problems
+from dpframework.verify.mechanisms.noise_shape_check import noise_shape_problems_at_other_amounts
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.probe_answers import (
     FAR_LARGER,
@@ -94,8 +95,8 @@ def check_sampler(
     - Scale: the likelihood ratio to a scale that is 30 % larger or smaller must exceed 1e6. By Ville's inequality it
       falls below 1e-6 for a correct sampler with a probability of at most 1e-6. With at most the same probability it
       exceeds 1e6 for a sampler whose scale is off.
-    - Shape: the draws fit the stated probabilities, if outputs repeat or the density is piecewise constant. All sources
-      of randomness give the same distribution.
+    - Shape: the draws fit the stated probabilities, if outputs repeat or the density is piecewise constant. The noise
+      of numbers fits the stated distribution function. All sources of randomness give the same distribution.
     - Probabilities: they add up to 1 over candidates, and to at most 1 over the outputs that were drawn. A candidate
       with a higher score is not less likely.
     - Independence: there is no correlation from one draw to the next, between coordinates, or between answers that are
@@ -104,7 +105,7 @@ def check_sampler(
     - Density: it covers all of the output, so that the probabilities of different outputs add up to at most 1.
     - Range and length: the noise is not cut off. For an answer of 4096 numbers, it has the same distribution from the
       first number to the last, does not repeat, and is independent. Of 4096 candidates none is left out.
-    - Amounts: with a 256th and with 256 times as much to spend, the noise has the claimed scale.
+    - Amounts: with a 256th and with 256 times as much to spend, the noise has the claimed scale and shape.
     - Preview: errors lie within the preview's bound with 95 % probability.
 
     Parameters
@@ -181,8 +182,9 @@ class _SamplerTests:
             if changed_too and not self.wrong:
                 self._test_changed(probe)
             if changed_too and not self.wrong:
-                found = other_amount_problems(self._mechanism, sample.answer, sample.calibration)
-                self.wrong += [f"{probe.facts.text}, {what}" for what in found]
+                for test in (other_amount_problems, noise_shape_problems_at_other_amounts):
+                    found = test(self._mechanism, sample.answer, sample.calibration)
+                    self.wrong += [] if self.wrong else [f"{probe.facts.text}, {what}" for what in found]
 
     def _test_changed(self, probe: Probe) -> None:
         """Draw for a probe with all changes of `CHANGES`, and for one with a far larger sensitivity.

@@ -196,8 +196,9 @@ class DrawnOutputs:
         if not numbers.shape[1]:
             return
         pairs = [("from one draw to the next", numbers[:-1, 0], numbers[1:, 0])]
-        # If an output has more or fewer numbers than the answer, some numbers may be computed from the others.
-        if self._numeric and numbers.shape[1] == np.size(self.answer):
+        # If an output has more or fewer numbers than the answer, some numbers may be computed from the others. If the
+        # log-density is no sum over numbers, it states that they depend on each other.
+        if self._numeric and numbers.shape[1] == np.size(self.answer) and self._adds_up():
             histograms, same_rows = self.calibration.facts.histograms, self.calibration.same_rows
             # The noise of several histograms may be drawn so that their sums agree. It then depends on other
             # coordinates. So only two coordinates are compared, and none if neighbours have the same number of rows.
@@ -207,6 +208,12 @@ class DrawnOutputs:
         for words, one, other in pairs:
             if _varies(one) and _varies(other) and spearmanr(one, other).pvalue < FALSE_ALARM:
                 yield f"the draws are correlated {words}"
+
+    def _adds_up(self) -> bool:
+        """Tell whether the log-density is a sum over numbers, or that of histograms, whose sums may be kept."""
+        if self.calibration.facts.histograms or not isinstance(self.outputs[0], np.ndarray):
+            return True
+        return adds_up(self.mechanism, np.asarray(self.answer), self.outputs[0], self.calibration)
 
     def numbers(self) -> NDArray[np.float64]:
         """Return the outputs as numbers, shape (draws, coordinates). A key that is not shown counts as 0."""
@@ -250,6 +257,22 @@ def with_scale(calibration: Calibration, factor: Fraction) -> Calibration:
     """Return a calibration with its noise scaled by a factor."""
     power = 2 if calibration.mechanism.norm is Norm.SQUARED_L2 else 1
     return attrs.evolve(calibration, scale=calibration.scale * factor**power)
+
+
+def adds_up(mechanism: Mechanism, answer: NDArray[Any], output: Any, calibration: Calibration) -> bool:
+    """Tell whether the log-density of an output, an array, is the sum of those of its two halves.
+
+    In the log-density of one half, the other half of the output is equal to the answer.
+    """
+    output = np.asarray(output)
+    if output.dtype.kind not in "iuf" or output.shape != np.shape(answer):
+        return False  # a collection, which has no halves
+    half = (np.arange(output.size) < output.size // 2).reshape(output.shape)
+    split = [output, answer, np.where(half, output, answer), np.where(half, answer, output)]
+    whole, none, *halves = (
+        stated_density(mechanism, answer, np.asarray(one).astype(output.dtype), calibration) for one in split
+    )
+    return math.isclose(whole + none, sum(halves), rel_tol=1e-9)
 
 
 def are_unlike(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
