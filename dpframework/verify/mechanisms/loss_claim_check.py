@@ -45,7 +45,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores, QueryFacts
 from dpframework.verify.mechanisms.loss_report import DELTA, TOLERANCE, LossClaim, LossReport
 from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, unit_answers
-from dpframework.verify.mechanisms.other_answers import weigh_other_answers
+from dpframework.verify.mechanisms.other_answers import renyi_at_least, weigh_other_answers
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, refusal, stated_density
 from dpframework.verify.miners.table_search import last_before
@@ -58,6 +58,7 @@ TRIED = 16  # for this many pairs of answers of a query, it is tested that relea
 MANY = 10**8  # the factor by which an answer is enlarged, as if very many rows gave it
 UNIT = 3  # the rows of a privacy unit
 FARTHEST = 2**40  # an output this many steps of the outputs' lattice away from an answer should still be possible
+MOST_BOUNDS = 10_000  # more bounds on Renyi divergences from draws than are computed for one mechanism
 SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # how far values may be off, since they are rounded
 # Probabilities on a coarse grid are scaled to add up to 1 if the logarithm of their sum is at most this far from 0.
 COARSE = 0.1
@@ -186,7 +187,8 @@ class _LossComparison:
             losses, where = weighed.calibration.losses, f"{facts.text}, {weighed.what}, {relation}"
             if losses.delta.under(relation) != 0:
                 continue
-            if any(np.isnan(logs).any() for pair in (*weighed.pairs, *weighed.whole) for logs in pair):
+            logs_of_pairs = [logs for pair in (*weighed.pairs, *weighed.whole) for logs in pair]
+            if any(np.isnan(logs).any() for logs in (*logs_of_pairs, *weighed.losses)):
                 self.wrong.append(f"{where}: a log-density is not a number")
                 continue
             claims = []
@@ -198,6 +200,8 @@ class _LossComparison:
             if rho is not None:
                 for order in ORDERS:
                     found = max((curve.renyi(order) for curve in whole), default=0.0)
+                    if weighed.losses:
+                        found = max(found, renyi_at_least(weighed.losses, order, MOST_BOUNDS))
                     kind = f"rho times the order {order:g} of a Renyi divergence"
                     claims.append(LossClaim(where, kind, order * float(rho), found, SLACK["rho"]))
             refuted = [claim for claim in claims if not claim.holds]

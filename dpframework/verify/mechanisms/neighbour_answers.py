@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -166,18 +167,8 @@ def shifts(facts: QueryFacts, relation: Relation, size: int) -> list[Floats]:
     numbers are rounded towards 0. So the number of changes, and the time of a search, do not grow with the declared
     change.
     """
-    longest_by_norm = {
-        s.norm: math.sqrt(bound) if s.norm is Norm.SQUARED_L2 else float(bound)
-        for s in facts.sensitivities
-        if (bound := s.change.under(relation))
-    }
-    spreads = [s.spread.under(relation) for s in facts.sensitivities if s.norm is Norm.LINF]
-
-    def share_of_longest(change: Floats) -> float:
-        """Return the largest ratio of a change to a declared sensitivity, over all norms and spreads."""
-        shares = [_length(norm, change) / longest for norm, longest in longest_by_norm.items()]
-        return max(shares + [float(np.ptp(change)) / float(spread) for spread in spreads if spread])
-
+    longest_by_norm = _longest_by_norm(facts, relation)
+    share_of_longest = functools.partial(_share_of_longest, facts, relation)
     longest = math.floor(max(longest_by_norm.values()))
     small = facts.integer and longest < MOST_WHOLE
     found: dict[tuple[float, ...], Floats] = {}
@@ -195,6 +186,27 @@ def shifts(facts: QueryFacts, relation: Relation, size: int) -> list[Floats]:
         if largest:
             found.setdefault(tuple(change.round(12)), change)
     return list(found.values())
+
+
+def largest_share(facts: QueryFacts, relation: Relation, change: Floats) -> float:
+    """Return the largest factor of a change of an answer that its declared sensitivities allow."""
+    return 1 / _share_of_longest(facts, relation, change)
+
+
+def _longest_by_norm(facts: QueryFacts, relation: Relation) -> dict[Norm, float]:
+    """Return the declared sensitivities as lengths, also in the l2 norm."""
+    return {
+        s.norm: math.sqrt(bound) if s.norm is Norm.SQUARED_L2 else float(bound)
+        for s in facts.sensitivities
+        if (bound := s.change.under(relation))
+    }
+
+
+def _share_of_longest(facts: QueryFacts, relation: Relation, change: Floats) -> float:
+    """Return the largest ratio of a change to a declared sensitivity, over all norms and spreads."""
+    shares = [_length(norm, change) / longest for norm, longest in _longest_by_norm(facts, relation).items()]
+    spreads = [s.spread.under(relation) for s in facts.sensitivities if s.norm is Norm.LINF]
+    return max(shares + [float(np.ptp(change)) / float(spread) for spread in spreads if spread])
 
 
 def _length(norm: Norm, change: Floats) -> float:

@@ -5,13 +5,15 @@ epsilon. If its log-density does the same, its draws fit the log-density, and on
 less is claimed than lost. So a few outputs are weighed, which means that their log-densities given two answers are
 computed. The pairs of answers are:
 
-- Answers of 1 to 1000 numbers, all 0, or of a single large number. A row changes one or two of the numbers. If the
-  log-density is a sum over numbers, the probabilities of all values of a changed number are listed, and Renyi
-  divergences are computed from them. For a claim of epsilon, outputs near the answers and far away are weighed.
+- Answers of 1 to 1000 numbers, which are all 0, small or large, or of which the first is far larger than the others. A
+  row changes one or two numbers at either end, or all of them, if they are real. If the log-density is a sum over
+  numbers, the probabilities of all values of a changed number are listed, and Renyi divergences are computed from them.
+  The largest ratio is sought at outputs near the answers and far away. If numbers depend on each other and only rho is
+  claimed, outputs are drawn, and bound a Renyi divergence (see `renyi_at_least`).
 - Choices among 2 to 1000 candidates. Their scores are equal, or one of them is far ahead or far behind.
 
-No draw decides: every value found is at most the true loss, up to rounding. So a mechanism whose claims hold does not
-fail by chance.
+Except for that bound, no draw decides: every value found is at most the true loss, up to rounding. With a probability
+of at most 1e-6, the bound of some pair is above the true divergence, so that a mechanism whose claims hold fails.
 """
 
 from __future__ import annotations
@@ -30,20 +32,24 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
 from dpframework.queries import Norm, QueryFacts
-from dpframework.verify.mechanisms.neighbour_answers import has_real_density, shifts
+from dpframework.verify.mechanisms.neighbour_answers import has_real_density, largest_share, shifts
 from dpframework.verify.mechanisms.output_keys import output_key
 from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
 from dpframework.verify.mechanisms.release_failure_check import drawn_output, stated_density
-from dpframework.verify.mechanisms.sampler_statistics import noise_size
+from dpframework.verify.mechanisms.sampler_statistics import FALSE_ALARM, noise_size
 from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.queries.schema_variants import related_mechanisms
 
 Floats: TypeAlias = "NDArray[np.float64]"
+Logs: TypeAlias = "tuple[Floats, Floats]"  # log-probabilities of the same outputs, given either of two answers
 
 LENGTHS = (1, 2, 3, 5, 7, 17, 1000)  # how many numbers answers have, or how many candidates there are
 FEW_LENGTHS = LENGTHS[:2]  # the lengths for other amounts to spend, for finer sensitivities, and under replace-one
+DEPENDENT_LENGTHS = (3, 17)  # lengths at which all numbers may change together, or may depend on each other
+ONLY = ", if only its"  # in words, that a query declares a single sensitivity
 LARGE = (100, 10**4, 10**8)  # numbers of an answer of length 1, besides 0
 LISTED = (1, 17)  # the lengths of answers for which the probabilities of all values of a number are listed
+DOMINANT = 10**4  # is added to the first number of an answer of three or more, so that it is the largest by far
 FRACTION = 0.123456789  # is added to real numbers, since a mechanism may round them
 FINER = Fraction(1, 1000)  # real numbers are tried with this share of their sensitivity, too
 AMOUNTS = (Fraction(1, 64), Fraction(5, 9), Fraction(9, 4), Fraction(64))  # shares of what a mechanism spends
@@ -51,6 +57,7 @@ MOST_STEPS = 400  # the most values of a number whose probabilities are listed
 REACH = {Norm.L1: 35.0, Norm.SQUARED_L2: 9.0}  # how far from an answer values are listed, in scales of the noise
 NEAR = (0, 1, 2, 3, 5, 20)  # how far outputs lie from an answer, in steps of the lattice and in scales of the noise
 FAR = (8, 16, 24, 32)  # outputs also lie 2 to these powers of steps away, where floats still hold the losses
+DEPENDENT_DRAWN = 400  # how many outputs are drawn for a pair of answers if their numbers depend on each other
 DRAWN = 24  # how many outputs are drawn for each of two answers if outputs are not arrays of the answer's shape
 FAR_AHEAD = (4, 30)  # how far one candidate is ahead of all others, in scales of the noise
 #: How far a candidate's score lies below the best one at most, in scales of the noise. Floats can hold exp(-700).
@@ -73,12 +80,15 @@ class Weighed:
         Log-probabilities given one answer and given the other, two arrays for each pair of answers.
     whole
         The same two arrays for outputs whose probabilities, given either answer, add up to nearly 1.
+    losses
+        For further pairs, the losses of independent outputs that were drawn for one of the answers.
     """
 
     what: str
     calibration: Calibration
-    pairs: list[tuple[Floats, Floats]]
-    whole: list[tuple[Floats, Floats]]
+    pairs: list[Logs]
+    whole: list[Logs]
+    losses: list[Floats]
 
 
 def weigh_other_answers(
@@ -98,7 +108,7 @@ def weigh_other_answers(
         return
     for how, other, some in _variants(mechanism, facts):
         usual = other is mechanism and some is facts and relation is Relation.ADD_OR_REMOVE_ONE
-        lengths = LENGTHS if usual else FEW_LENGTHS
+        lengths = LENGTHS if usual else DEPENDENT_LENGTHS if how.startswith(ONLY) else FEW_LENGTHS
         for length in lengths:
             if not go_on():
                 return
@@ -111,16 +121,18 @@ def weigh_other_answers(
                 continue
             what = f"{length} candidates" if other.selects else f"an answer of length {length}"
             weigh = _weigh_choices if other.selects else _weigh_numbers
-            pairs, whole = weigh(other, calibration, relation, length)
-            yield Weighed(f"{what}{how}", calibration, pairs, whole)
+            yield Weighed(f"{what}{how}", calibration, *weigh(other, calibration, relation, length))
 
 
 def _variants(mechanism: Mechanism, facts: QueryFacts) -> Iterator[tuple[str, Mechanism, QueryFacts]]:
-    """Yield the mechanism with its facts, with a finer sensitivity of real numbers, and with other amounts to spend."""
+    """Yield the mechanism with its facts, with other sensitivities of real numbers, and with other amounts to spend."""
     yield "", mechanism, facts
     if not facts.integer and not facts.rounding:
         finer = [scale_sensitivity(one, FINER) for one in facts.sensitivities]
         yield f", {FINER} of the sensitivity", mechanism, attrs.evolve(facts, sensitivities=finer)
+        # Of changes that a single norm bounds, those of all numbers are the largest.
+        alone = [one for one in facts.sensitivities if one.norm is mechanism.norm]
+        yield f"{ONLY} {mechanism.norm} sensitivity is declared", mechanism, attrs.evolve(facts, sensitivities=alone)
     for how, other in related_mechanisms(mechanism, AMOUNTS):
         yield f", {how}", other, facts
 
@@ -142,23 +154,58 @@ def _serves(mechanism: Mechanism, calibration: Calibration, length: int) -> bool
 
 def _weigh_numbers(
     mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int
-) -> tuple[list[tuple[Floats, Floats]], list[tuple[Floats, Floats]]]:
-    facts, pairs, whole = calibration.facts, [], []
+) -> tuple[list[Logs], list[Logs], list[Floats]]:
+    pairs, whole, losses = [], [], []
+    pure = calibration.losses.pure.under(relation) is not None
+    for one, other in _pairs_of_numbers(calibration.facts, relation, length):
+        if not _same_shape(mechanism, one, calibration):
+            pairs.append(_drawn(mechanism, one, other, calibration))
+            continue
+        if pure:
+            pairs.append(_at_corners(mechanism, one, other, calibration))
+        listed = length in LISTED and np.count_nonzero(other - one) <= 2
+        if listed and (found := _listed(mechanism, one, other, calibration)) is not None:
+            whole.append(found)
+        elif not pure and length in DEPENDENT_LENGTHS and not _adds_up(mechanism, one, calibration):
+            losses.append(_drawn_losses(mechanism, one, other, calibration))
+    return pairs, whole, losses
+
+
+def _pairs_of_numbers(
+    facts: QueryFacts, relation: Relation, length: int
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Yield pairs of answers of a length.
+
+    The first or the last one or two numbers change, or all of them (see `_spread_moves`). They are all 0, or all large,
+    or the first one is far larger than all others.
+    """
     changed = min(length, 2)
-    for base in (0, *(LARGE if length == 1 else ())):
-        start = np.full(length, base + (0 if facts.integer else FRACTION), dtype=np.float64)
+    part = 0.0 if facts.integer else FRACTION
+    starts = [np.full(length, base + part) for base in (0, *(LARGE if length == 1 else ()))]
+    if length > changed:
+        starts.append(starts[0] + np.where(np.arange(length) == 0, DOMINANT, 0))
+    for start in starts:
+        moves: list[Floats] = []
         for shift in _largest_in_turn(shifts(facts, relation, changed)):
-            moved = start.copy()
-            moved[:changed] += shift
-            one, other = (x.astype(np.int64) if facts.integer else x for x in (start, moved))
-            if not _same_shape(mechanism, one, calibration):
-                pairs.append(_drawn(mechanism, one, other, calibration))
-                continue
-            if calibration.losses.pure.under(relation) is not None:
-                pairs.append(_at_corners(mechanism, one, other, np.sign(shift), calibration))
-            if length in LISTED and (listed := _listed(mechanism, one, other, changed, calibration)) is not None:
-                whole.append(listed)
-    return pairs, whole
+            move = np.zeros(length)
+            move[:changed] = shift if shift[0] else shift[::-1]
+            moves += [move] if length == changed else [move, move[::-1]]
+        if length > changed:
+            moves += _spread_moves(facts, relation, length)
+        for move in moves:
+            one, other = start, start + move
+            yield (one.astype(np.int64), other.astype(np.int64)) if facts.integer else (one, other)
+
+
+def _spread_moves(facts: QueryFacts, relation: Relation, length: int) -> list[Floats]:
+    """Return the largest changes that move all numbers equally far: all up, or up and down in turn.
+
+    None are returned of whole numbers, of which one row moves few, and if several norms bound the changes.
+    """
+    if facts.integer or len(facts.sensitivities) > 1:
+        return []
+    signs = np.ones(length), np.where(np.arange(length) % 2, -1.0, 1.0)
+    return [sign * largest_share(facts, relation, sign) for sign in signs]
 
 
 def _largest_in_turn(changes: Sequence[Floats]) -> list[Floats]:
@@ -175,19 +222,14 @@ def _same_shape(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibra
     return isinstance(output, np.ndarray) and output.shape == answer.shape and output.dtype.kind in "iuf"
 
 
-def _at_corners(
-    mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], signs: Floats, calibration: Calibration
-) -> tuple[Floats, Floats]:
+def _at_corners(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Logs:
     """Weigh outputs on either side of both answers, near them and far away."""
     unit = float(calibration.unit)
     scale = noise_size(mechanism, calibration) / unit
     steps = np.unique(np.rint([*(k * step for k in NEAR for step in (1, scale)), *(2.0**k for k in FAR)]))
     points = np.rint(one / unit)
-    outputs = []
-    for distance in np.concatenate([-steps[::-1], steps]):
-        moved = points.copy()
-        moved[: signs.size] += distance * signs
-        outputs.append(_as_output(moved, calibration))
+    signs = np.sign(other - one)
+    outputs = [_as_output(points + distance * signs, calibration) for distance in np.concatenate([-steps[::-1], steps])]
     return _densities(mechanism, one, other, outputs, calibration)
 
 
@@ -196,9 +238,7 @@ def _as_output(points: Floats, calibration: Calibration) -> NDArray[Any]:
     return points.astype(np.int64) if calibration.unit == 1 else points * float(calibration.unit)
 
 
-def _densities(
-    mechanism: Mechanism, one: Any, other: Any, outputs: Sequence[Any], calibration: Calibration
-) -> tuple[Floats, Floats]:
+def _densities(mechanism: Mechanism, one: Any, other: Any, outputs: Sequence[Any], calibration: Calibration) -> Logs:
     here, there = (
         np.array([stated_density(mechanism, answer, output, calibration) for output in outputs])
         for answer in (one, other)
@@ -206,9 +246,7 @@ def _densities(
     return here, there
 
 
-def _listed(
-    mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], changed: int, calibration: Calibration
-) -> tuple[Floats, Floats] | None:
+def _listed(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Logs | None:
     """Return the probabilities of all values of the numbers that differ.
 
     None if there are too many values, as for real numbers, or if the log-density is not a sum over numbers.
@@ -219,13 +257,11 @@ def _listed(
     gaussian = mechanism.norm is Norm.SQUARED_L2
     stride = max(1, math.floor(scale / unit / 8)) if gaussian else 1  # for a smooth density, 8 points per scale suffice
     reach = math.ceil(REACH[mechanism.norm] * scale / unit / stride) + math.ceil(np.abs(other - one).max() / unit)
-    if 2 * reach + 1 > MOST_STEPS or not _adds_up(mechanism, one, calibration, math.ceil(scale / unit)):
+    if 2 * reach + 1 > MOST_STEPS or not _adds_up(mechanism, one, calibration):
         return None
     start = np.rint(one / unit)
     found = np.zeros(1), np.zeros(1)
-    for k in range(changed):
-        if one[k] == other[k]:
-            continue
+    for k in np.flatnonzero(one != other):
         outputs = []
         for step in range(-reach, reach + 1):
             moved = start.copy()
@@ -240,11 +276,12 @@ def _listed(
     return found
 
 
-def _adds_up(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, step: int) -> bool:
-    """Tell whether the log-density of an output is a sum of one term for its first number and one for the others."""
+def _adds_up(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> bool:
+    """Tell whether the log-density of an output is the sum of those of its first number and of all other numbers."""
     if answer.size == 1:
         return True
-    points = np.rint(answer / float(calibration.unit))
+    unit = float(calibration.unit)
+    points, step = np.rint(answer / unit), math.ceil(noise_size(mechanism, calibration) / unit)
     first = np.where(np.arange(answer.size) == 0, step, 0.0)
     rest = np.where(np.arange(answer.size) == 0, 0.0, step)
     whole, none, *parts = (
@@ -254,9 +291,15 @@ def _adds_up(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibratio
     return math.isclose(whole + none, sum(parts), rel_tol=1e-9)
 
 
-def _drawn(
-    mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration
-) -> tuple[Floats, Floats]:
+def _drawn_losses(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Floats:
+    """Return the losses of independent outputs, drawn for the first answer, between the two answers."""
+    handed = SeededRandomness(15).handed(mechanism.assumptions)
+    outputs = [drawn_output(mechanism, one, calibration, handed) for _ in range(DEPENDENT_DRAWN)]
+    here, there = _densities(mechanism, one, other, outputs, calibration)
+    return here - there
+
+
+def _drawn(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Logs:
     """Weigh outputs that are drawn for either answer."""
     handed = SeededRandomness(0).handed(mechanism.assumptions)
     outputs: dict[Any, Any] = {}
@@ -266,15 +309,35 @@ def _drawn(
     return _densities(mechanism, one, other, list(outputs.values()), calibration)
 
 
+def renyi_at_least(losses: Sequence[Floats], order: float, bounds: int) -> float:
+    """Return a lower bound on the largest Renyi divergence of an order among some pairs, from losses that were drawn.
+
+    The mean of exp((a - 1) L) for the loss L of an output is exp((a - 1) D), for the divergence D of order a. So of n
+    independent outputs, the product of exp((a - 1) (L - D)) has the mean 1. It exceeds x with a probability of at most
+    1 / x, by Markov's inequality.
+
+    Parameters
+    ----------
+    losses
+        The losses of the outputs that were drawn, an array for each pair.
+    order
+        The order, above 1.
+    bounds
+        How many bounds are computed for one mechanism. All hold together with a probability of 1 - `FALSE_ALARM`.
+    """
+    beyond = math.log(bounds / FALSE_ALARM) / (order - 1)
+    return max(((float(drawn.sum()) - beyond) / drawn.size for drawn in losses), default=0.0)
+
+
 # --- choices --------------------------------------------------------------------------------------------------------
 
 
 def _weigh_choices(
     mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int
-) -> tuple[list[tuple[Floats, Floats]], list[tuple[Floats, Floats]]]:
+) -> tuple[list[Logs], list[Logs], list[Floats]]:
     """Weigh the first and the last candidate, where the first is equal to the others, ahead of them, or behind them."""
     if length < 2:
-        return [], []
+        return [], [], []
     facts, pairs = calibration.facts, []
     scale = noise_size(mechanism, calibration)
     changes = shifts(facts, relation, 2)
@@ -285,7 +348,7 @@ def _weigh_choices(
             one = _scores(gap, length, facts)
             other = _scores(gap + change[0] - change[1], length, facts)
             pairs.append(_densities(mechanism, one, other + _whole(change[1], facts), (0, length - 1), calibration))
-    return pairs, []
+    return pairs, [], []
 
 
 def _scores(gap: float, length: int, facts: QueryFacts) -> NDArray[Any]:
