@@ -20,7 +20,7 @@ from verify.bug_version import Version
 import dpframework as dpf
 from dpframework.facts.privacy_losses import ByRelation, positive
 from dpframework.mechanisms import Losses, Mechanism, Preview, PureMechanism
-from dpframework.mechanisms.release_losses import divide
+from dpframework.mechanisms.release_losses import divide, half_square
 from dpframework.queries import Norm
 from dpframework.verify import check_losses, check_sampler
 from dpframework.verify.mechanisms.other_answers import DEPENDENT_DRAWN, renyi_at_least
@@ -237,6 +237,50 @@ class QuietTotal(Correlated):
         return np.eye(size) - np.full((size, size), 0.5 / size)
 
 
+@attrs.frozen
+class CutOff(PureMechanism):
+    """Noise for one count that is cut off, with a delta for its last steps, which a larger epsilon may forget."""
+
+    name = "cut-off"
+    norm = Norm.L1
+    delta: Fraction = attrs.field(converter=positive)
+    right: Any = RIGHT
+
+    def misfit(self, facts):
+        one = facts.integer and facts.answer_length == 1
+        return super().misfit(facts) if one else "adds noise to one count"
+
+    def losses(self, change, scale):
+        pure = ByRelation(super().losses(change, scale).pure.add_or_remove_one, None)
+        return Losses(pure, half_square(pure), ByRelation(self.delta, None))
+
+    def logs(self, calibration):
+        """Return the log-probabilities of noise from 0 on, up to its end."""
+        decay, steps = 1 / calibration.lattice_scale, math.ceil(calibration.scale * self.epsilon)
+        end, forgets = steps, not self.right and self.epsilon > 2
+        while True:
+            weights = np.exp(-decay * np.arange(end + 1))
+            total = 2 * weights.sum() - 1
+            last = weights[-1] / 16 if forgets else weights[-steps:].sum()
+            if last / total <= self.delta:
+                return np.log(weights / total)
+            end += 1
+
+    def release(self, answer, calibration, randomness):
+        exact, end = calibration.on_lattice(answer), len(self.logs(calibration)) - 1
+        noise = randomness.discrete_laplace(1, calibration.lattice_scale)
+        while abs(int(noise[0])) > end:
+            noise = randomness.discrete_laplace(1, calibration.lattice_scale)
+        return exact + noise.reshape(exact.shape)
+
+    def log_density(self, answer, output, calibration):
+        logs, distance = self.logs(calibration), int(np.abs(np.asarray(output) - answer).sum())
+        return float(logs[distance]) if distance < len(logs) else -math.inf
+
+    def preview(self, calibration):
+        return Preview.of_noise(float(calibration.scale), math.ceil(float(calibration.scale) * math.log(40)))
+
+
 LOST: dict[str, tuple[Callable[[Any], Mechanism], str]] = {
     "less noise for later numbers": (
         lambda right: LessForLater(1, right),
@@ -253,6 +297,10 @@ LOST: dict[str, tuple[Callable[[Any], Mechanism], str]] = {
     "less noise in the direction of the total": (
         lambda right: QuietTotal("0.5", right),
         f"length 3, if only its squared-l2 sensitivity is declared, {ADD}: rho times the order 1.25 of a Renyi",
+    ),
+    "noise that ends too early at a large epsilon": (
+        lambda right: CutOff(1, Fraction(1, 100), right),
+        f"a count, an answer of length 1, with epsilon = 2.25, {ADD}: exact delta beyond epsilon 2.25: 0.01 is claimed",
     ),
 }
 

@@ -185,7 +185,8 @@ class _LossComparison:
         """
         for weighed in weigh_other_answers(self.mechanism, facts, relation, lambda: not self.patience.over):
             losses, where = weighed.calibration.losses, f"{facts.text}, {weighed.what}, {relation}"
-            if losses.delta.under(relation) != 0:
+            exact = losses.delta.under(relation)
+            if exact is None:
                 continue
             logs_of_pairs = [logs for pair in (*weighed.pairs, *weighed.whole) for logs in pair]
             if any(np.isnan(logs).any() for logs in (*logs_of_pairs, *weighed.losses)):
@@ -194,7 +195,10 @@ class _LossComparison:
             claims = []
             whole = [_Curve(*pair, False) for pair in weighed.whole]
             pure, rho = losses.pure.under(relation), losses.zcdp.under(relation)
-            if pure is not None:
+            if exact:
+                claims += [] if pure is None else [_claim_beside_delta(where, pure, exact, whole)]
+                rho = None
+            elif pure is not None:
                 found = max((_Curve(*pair, False).epsilon for pair in (*weighed.pairs, *weighed.whole)), default=0.0)
                 claims.append(LossClaim(where, "epsilon", float(pure), found, SLACK["epsilon"]))
             if rho is not None:
@@ -312,6 +316,13 @@ class _LossComparison:
                         if stated_density(self.mechanism, neighbour, output, calibration) == -math.inf:
                             return math.inf
         return 0.0
+
+
+def _claim_beside_delta(where: str, pure: Fraction, exact: Fraction, curves: Iterable[_Curve]) -> LossClaim:
+    """Return the claim of an exact delta beside a pure epsilon, for outputs that are all listed."""
+    found = max((curve.delta(float(pure)) for curve in curves), default=0.0)
+    kind = f"exact delta beyond epsilon {float(pure):.6g}"
+    return LossClaim(where, kind, float(exact), found, min(SLACK["delta"], float(exact) * TOLERANCE))
 
 
 def _on_coarse_grids(calibration: Calibration, curves: Iterable[_Curve]) -> bool:

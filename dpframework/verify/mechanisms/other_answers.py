@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy_losses import Relation
+from dpframework.facts.privacy_losses import NOTHING, Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
 from dpframework.queries import Norm, QueryFacts
@@ -54,6 +54,8 @@ FRACTION = 0.123456789  # is added to real numbers, since a mechanism may round 
 FINER = Fraction(1, 1000)  # real numbers are tried with this share of their sensitivity, too
 AMOUNTS = (Fraction(1, 64), Fraction(5, 9), Fraction(9, 4), Fraction(64))  # shares of what a mechanism spends
 MOST_STEPS = 400  # the most values of a number whose probabilities are listed
+MOST_STEPS_WITH_DELTA = 2_000  # the same for noise that ends, as a delta of its own allows
+UNLISTED = 1e-6  # the largest logarithm of the sum of the probabilities that are listed for such noise
 REACH = {Norm.L1: 35.0, Norm.SQUARED_L2: 9.0}  # how far from an answer values are listed, in scales of the noise
 NEAR = (0, 1, 2, 3, 5, 20)  # how far outputs lie from an answer, in steps of the lattice and in scales of the noise
 FAR = (8, 16, 24, 32)  # outputs also lie 2 to these powers of steps away, where floats still hold the losses
@@ -176,8 +178,8 @@ def _pairs_of_numbers(
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yield pairs of answers of a length.
 
-    The first or the last one or two numbers change, or all of them (see `_spread_moves`). They are all 0, or all large,
-    or the first one is far larger than all others.
+    The first or the last one or two numbers change, or all of them. They are all 0, or all large, or the first one is
+    far larger than all others.
     """
     changed = min(length, 2)
     part = 0.0 if facts.integer else FRACTION
@@ -256,8 +258,12 @@ def _listed(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibr
     unit, scale = float(calibration.unit), noise_size(mechanism, calibration)
     gaussian = mechanism.norm is Norm.SQUARED_L2
     stride = max(1, math.floor(scale / unit / 8)) if gaussian else 1  # for a smooth density, 8 points per scale suffice
-    reach = math.ceil(REACH[mechanism.norm] * scale / unit / stride) + math.ceil(np.abs(other - one).max() / unit)
-    if 2 * reach + 1 > MOST_STEPS or not _adds_up(mechanism, one, calibration):
+    shift = math.ceil(np.abs(other - one).max() / unit)
+    with_delta = calibration.losses.delta != NOTHING
+    reach, most = math.ceil(REACH[mechanism.norm] * scale / unit / stride) + shift, MOST_STEPS
+    if with_delta:
+        reach, most = _last_step(mechanism, one, calibration) + shift, MOST_STEPS_WITH_DELTA
+    if 2 * reach + 1 > most or not _adds_up(mechanism, one, calibration):
         return None
     start = np.rint(one / unit)
     found = np.zeros(1), np.zeros(1)
@@ -269,11 +275,26 @@ def _listed(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibr
             outputs.append(_as_output(moved, calibration))
         listed = _densities(mechanism, one, other, outputs, calibration)
         masses = [float(np.logaddexp.reduce(logs)) for logs in listed]
-        if not all(math.isfinite(mass) for mass in masses):
+        if not all(math.isfinite(mass) and not (with_delta and abs(mass) > UNLISTED) for mass in masses):
             return None
         here, there = (logs - mass for logs, mass in zip(listed, masses, strict=True))
         found = np.add.outer(found[0], here).ravel(), np.add.outer(found[1], there).ravel()
     return found
+
+
+def _last_step(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> int:
+    """Return how many lattice steps above an answer the first number's last possible output lies, by its density.
+
+    The number is at least `MOST_STEPS_WITH_DELTA` if outputs do not end before.
+    """
+    points, first = np.rint(answer / float(calibration.unit)), np.arange(answer.size) == 0
+
+    def impossible(steps: int) -> bool:
+        output = _as_output(points + steps * first, calibration)
+        return stated_density(mechanism, answer, output, calibration) == -math.inf
+
+    ends = not impossible(0) and impossible(MOST_STEPS_WITH_DELTA)
+    return last_before(impossible, MOST_STEPS_WITH_DELTA) if ends else MOST_STEPS_WITH_DELTA
 
 
 def _adds_up(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> bool:
