@@ -1,4 +1,4 @@
-"""Which code is a plugin's, and the numbers and words in the code of queries, mechanisms and miners.
+"""Which code is a plugin's, and the numbers, texts and words in the code of queries, mechanisms and miners.
 
 Verification tries these numbers as values and outputs, and these words as parameters, since code often treats them as
 special cases.
@@ -16,9 +16,12 @@ from typing import Any
 import attrs
 
 from dpframework.facts.installed_packages import CORE, distributions
+from dpframework.facts.logical_descriptions import Description
+from dpframework.queries import Query
 
 # Larger numbers are left out. At these, the difference of two log-densities in double precision is mostly rounding.
 LARGEST = 10**8
+LONGEST = 60  # longer texts are messages or documentation
 MOST_LISTED = 50  # longer lists are data, and not special cases
 
 
@@ -32,9 +35,28 @@ def is_foreign_module(module: str) -> bool:
 
 
 def is_foreign(component: object) -> bool:
-    """Tell whether some code of a miner, query or mechanism is from a plugin that is not the project's own."""
-    packages = [kind.__module__.partition(".")[0] for kind in type(component).__mro__]
-    return any(is_foreign_module(one) and _distribution(one) != _distribution(CORE) for one in packages)
+    """Tell whether some code of a miner, query or mechanism is from a plugin that is not the project's own.
+
+    A query may also hold a plugin's description, or another query.
+    """
+    if any(_is_foreign_package(kind.__module__.partition(".")[0]) for kind in type(component).__mro__):
+        return True
+    return isinstance(component, Query | Description) and any(map(is_foreign, _parts(component)))
+
+
+def _parts(component: Query | Description) -> Iterator[object]:
+    """Yield the queries and descriptions that a component holds in its fields, also in tuples."""
+    kind: type[Any] = type(component)
+    for field in attrs.fields(kind) if attrs.has(kind) else ():
+        held = getattr(component, field.name, None)
+        for one in held if isinstance(held, tuple) else (held,):
+            if isinstance(one, Query | Description):
+                yield one
+
+
+@functools.cache
+def _is_foreign_package(package: str) -> bool:
+    return is_foreign_module(package) and _distribution(package) != _distribution(CORE)
 
 
 @functools.cache
@@ -48,28 +70,40 @@ def constants_of(things: Sequence[Any]) -> list[float]:
     The numbers are taken from a plugin's functions and class attributes, from the globals that these functions use, and
     from the objects' fields, also where they are in short lists.
     """
+    numbers = (one for one in _literals(things) if type(one) in (int, float) and abs(one) <= LARGEST)
+    return sorted(dict.fromkeys(map(float, numbers)), key=abs, reverse=True)
+
+
+def texts_of(things: Sequence[Any]) -> list[str]:
+    """Return the texts in the code of some objects, from where `constants_of` takes numbers.
+
+    Docstrings are left out, and so are special methods, most of which attrs writes.
+    """
+    texts = (one for one in _literals(things, special=False) if isinstance(one, str))
+    return list(dict.fromkeys(one for one in texts if 0 < len(one) <= LONGEST))
+
+
+def _literals(things: Sequence[Any], *, special: bool = True) -> Iterator[Any]:
+    """Yield what is in the code of some objects, without special methods (`__init__` and others) unless `special`."""
     kinds = {kind for thing in things for kind in type(thing).__mro__ if is_foreign_module(kind.__module__)}
     fields = [
         getattr(thing, field.name) for thing in things if attrs.has(type(thing)) for field in attrs.fields(type(thing))
     ]
-    left = [*fields, *(held for kind in kinds for held in vars(kind).values())]
-    found, seen = dict[float, None](), set[int]()
+    held = (vars(kind).items() for kind in kinds)
+    left = [*fields, *(one for own in held for name, one in own if special or not name.startswith("__"))]
+    seen = set[int]()
     while left:
         one = left.pop()
-        if type(one) in (int, float) and abs(one) <= LARGEST:
-            found[float(one)] = None
+        yield one
         if isinstance(one, tuple | list | frozenset) and len(one) <= MOST_LISTED:
             left += one
         if not isinstance(one, types.FunctionType) or id(one) in seen or not is_foreign_module(one.__module__ or ""):
             continue
         seen.add(id(one))
-        codes = [one.__code__]
-        while codes:
-            code = codes.pop()
-            codes += [part for part in code.co_consts if isinstance(part, types.CodeType)]
-            left += [part for part in code.co_consts if not isinstance(part, types.CodeType)]
+        for code in _codes_of(one.__code__):
+            parts = (part for part in code.co_consts if not isinstance(part, types.CodeType))
+            left += [part for part in parts if part is None or part is not one.__doc__]
             left += [one.__globals__[name] for name in code.co_names if name in one.__globals__]
-    return sorted(found, key=abs, reverse=True)
 
 
 def words_compared_with(kind: type[Any], name: str, given: str) -> list[str]:

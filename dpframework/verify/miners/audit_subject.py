@@ -22,6 +22,7 @@ from dpframework.run.miner import Miner
 from dpframework.study.study_plan import StudyPlan
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.large_tables import largest_number
+from dpframework.verify.queries.telling_texts import telling_texts
 from dpframework.verify.tables.neighbours import SAMPLED_ROWS, Universe
 from dpframework.verify.tables.small_table_handles import SmallTables
 
@@ -110,7 +111,10 @@ class Subject:
     @functools.cached_property
     def universe(self) -> Universe:
         """The kinds of rows that small tables are made of."""
-        return self.given_universe or Universe(self.schema, rows=self.kinds)
+        if self.given_universe is not None:
+            return self.given_universe
+        texts = telling_texts((step.query for step in self.plan.steps()), self.schema)
+        return Universe(self.schema, rows=self.kinds, texts=texts)
 
     @functools.cached_property
     def engine(self) -> SmallTables:

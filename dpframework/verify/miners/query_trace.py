@@ -35,7 +35,7 @@ from dpframework.verify.miners.transcript import (
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.plugin_code import is_foreign
 from dpframework.verify.queries.row_climb import answer_among, climb_rows
-from dpframework.verify.tables.neighbours import Rows
+from dpframework.verify.tables.neighbours import Rows, Universe
 from dpframework.verify.tables.small_table_handles import RowsHandle
 
 MOST_ALIKE = 24  # the most queries of a plugin with equal facts that are yielded
@@ -141,6 +141,12 @@ def fit_rows(subject: Subject, rows: Rows) -> Rows:
     """Return as many rows as the schema allows: some are cut off, or rows of the first kind are added."""
     least, most = subject.schema.rows or 0, subject.schema.row_bound
     return (rows + bytes(max(least - len(rows), 0)))[:most]
+
+
+def rows_without_texts(subject: Subject) -> Rows:
+    """Return a table of about 30 rows of the kinds that a `Universe` has which knows the schema alone."""
+    kinds = Universe(subject.schema).kinds if subject.universe.texts else subject.universe.kinds
+    return fit_rows(subject, bytes(k * k % kinds for k in range(30)))
 
 
 def takes_any_answers(mechanism: Mechanism) -> bool:

@@ -14,15 +14,20 @@ from typing import final
 
 import attrs
 
-from dpframework.run.miner import Miner
+from dpframework.facts.privacy_unit import PrivacyUnit
+from dpframework.run.miner import Example, Miner
+from dpframework.verify.mechanisms.loss_claim_check import UNIT
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.queries.schema_variants import (
+    MOST_ROWS,
     SPENT,
     far_schema,
     further_schemas,
     related_miners,
     related_schemas,
+    schemas_of_other_sizes,
+    smaller_miners,
 )
 
 MOST_SWITCHES = 4  # how many switches (changes of a flag, a word or a parameter left out) are tried with another change
@@ -74,6 +79,12 @@ def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
     further = list(further_schemas(subject.schema))
     for how, schema in further:
         yield SubjectVariant(how, attrs.evolve(subject, schema=schema, kinds=()), brief=True)
+    for how, miner in smaller_miners(subject.miner):
+        yield SubjectVariant(how, attrs.evolve(subject, miner=miner), brief=True)
+    for how, schema in schemas_of_other_sizes(subject.schema, subject.by.rows):
+        yield SubjectVariant(how, attrs.evolve(subject, schema=schema, kinds=()), more_rows=True, brief=True)
+    if (of_units := _of_units(subject)) is not None:
+        yield SubjectVariant(f"for units of {UNIT} rows", of_units)
     far = far_schema(subject.schema)
     if far is not None:
         moved = attrs.evolve(subject, schema=far, kinds=())
@@ -88,6 +99,19 @@ def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
         for beside, other_miner in itertools.islice(others, MOST_NUMBERS):
             changed = attrs.evolve(subject, miner=other_miner)
             yield SubjectVariant(f"{how} and {beside.removeprefix('with ')}", changed, brief=True)
+
+
+def _of_units(subject: Subject) -> Subject | None:
+    """Return the subject for units of several rows, as its miner plans for them; None if that is no other plan.
+
+    The public number of rows, or its bound, is as many times as large (see `Example.for_units`).
+    """
+    if subject.by.rows > 1 or type(subject.miner).for_study is Miner.for_study:
+        return None
+    schema = Example(subject.schema, subject.miner).for_units(UNIT).schema
+    if schema.rows is not None and schema.rows > MOST_ROWS:
+        return None
+    return attrs.evolve(subject, schema=schema, kinds=(), unit=PrivacyUnit(rows=UNIT))
 
 
 def _changed_fields(miner: Miner, other: Miner) -> list[str]:

@@ -47,7 +47,11 @@ def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: i
     """
     constants = constants_of([query])
     telling = telling_numbers(query, universe, answer, least, constants)
-    wider = Universe(universe.schema, numbers={name: [*own, *constants] for name, own in telling.items()})
+    wider = Universe(
+        universe.schema,
+        numbers={name: [*own, *constants] for name, own in telling.items()},
+        texts=universe.texts,
+    )
     if wider.sizes is None or universe.sizes is None or wider.places is None:
         return None
     if not wider.sampled:

@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
-import itertools
-import math
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,13 +32,29 @@ from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
 from dpframework.run.miner import Miner
 from dpframework.verify.plugin_code import is_foreign_module, words_compared_with
+from dpframework.verify.queries.changed_attributes import (
+    VALUES,
+    more_flags,
+    one_of_each_kind,
+    with_later_labels,
+    with_many_bins,
+    with_many_values,
+    with_missing,
+    with_negative,
+    with_positive,
+    with_shift,
+    with_uneven_bins,
+    with_value,
+    with_wider,
+)
 
-MORE = "one more é"  # the label of the value that is added to an attribute; it has more bytes than letters
 # What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8
 # and 0.44.
 SHARES = (Fraction(5, 9), Fraction(9, 4))
-VALUES = 300  # a number of values for which codes need more than 8 bits
-ROWS = 1_000  # the factor by which a public bound on the number of rows is enlarged
+SMALLER = 4  # by what numbers are divided
+FEW = 3  # a small public number of rows, or of units
+MOST_ROWS = 60  # a larger one, of rows that a search can list
+ROWS = 1_000  # the factor by which a public number of rows is enlarged
 FAR = 123_456_789  # how many widths of their range numbers are moved above 0, where rounding changes their squares much
 MOST_LONGER = 2  # how many attributes are given `VALUES` values, one at a time
 MOST_NAMES = 3  # how many other attributes are tried in place of one that a parameter names
@@ -72,11 +86,11 @@ def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
     if schema.derivation:
         return
     changes: dict[str, Callable[[Attribute], Attribute]] = {
-        "with missing cells": _with_missing,
-        "with one more value": _with_value,
-        "with numbers below 0": _with_negative,
-        "with numbers above 0 only": _with_positive,
-        "with bins of other widths": _with_uneven_bins,
+        "with missing cells": with_missing,
+        "with one more value": with_value,
+        "with numbers below 0": with_negative,
+        "with numbers above 0 only": with_positive,
+        "with bins of other widths": with_uneven_bins,
     }
     for how, changed in changes.items():
         try:
@@ -87,7 +101,7 @@ def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
             yield f"on the example's schema {how}", attrs.evolve(schema, attributes=attributes)
     categorical = [attribute for attribute in schema if isinstance(attribute, Categorical)]
     for longer in categorical[:MOST_LONGER]:
-        attributes = tuple(_with_values(own) if own is longer else own for own in schema)
+        attributes = tuple(with_many_values(own) if own is longer else own for own in schema)
         yield (
             f"on the example's schema with {VALUES} values of {longer.name}",
             attrs.evolve(schema, attributes=attributes),
@@ -115,6 +129,7 @@ def further_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
     on the example's schema with another attribute of each kind [0.0, 0.0, 0.0] [False, False, False]
     on the example's schema with missing cells and numbers below 0 [-16.0, -16.0] [True, True]
     on the example's schema with missing cells and numbers above 0 [16.0, 16.0] [True, True]
+    on the example's schema with 300 bins of age [0.0, 0.0] [False, False]
     """
     listed = [own for own in schema if not isinstance(own, Open)]
     if schema.derivation or not listed:
@@ -133,16 +148,52 @@ def further_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
         return made
 
     if len(listed) > 1 and not last.missing:
-        tried.append((f"with missing cells of {last.name} alone", lambda: replaced(last, _with_missing(last))))
+        tried.append((f"with missing cells of {last.name} alone", lambda: replaced(last, with_missing(last))))
     if wide is not None and len(numeric) > 1:
-        tried.append((f"with a wider range of {wide.name} alone", lambda: replaced(wide, _with_wider(wide))))
-    tried.append(("with another attribute of each kind", lambda: [*schema, *_one_of_each_kind(listed, schema.names)]))
+        tried.append((f"with a wider range of {wide.name} alone", lambda: replaced(wide, with_wider(wide))))
+    tried.append(("with another attribute of each kind", lambda: [*schema, *one_of_each_kind(listed, schema.names)]))
     if numeric:
-        tried.append(("with missing cells and numbers below 0", lambda: of_each(_with_missing, _with_negative)))
-        tried.append(("with missing cells and numbers above 0", lambda: of_each(_with_missing, _with_positive)))
+        tried.append(("with missing cells and numbers below 0", lambda: of_each(with_missing, with_negative)))
+        tried.append(("with missing cells and numbers above 0", lambda: of_each(with_missing, with_positive)))
+        tried.append(
+            (f"with {VALUES} bins of {numeric[0].name}", lambda: replaced(numeric[0], with_many_bins(numeric[0])))
+        )
+    if flags := more_flags(listed, schema.names):
+        tried.append((f"with {len(flags)} more attributes of {flags[0].size} values", lambda: [*schema, *flags]))
+    if (later := of_each(with_later_labels)) != list(schema):
+        tried.append(("with other numbers in labels", lambda: later))
     for how, changed in tried:
         with contextlib.suppress(InputError):  # such as bounds that become equal as floating-point numbers
             yield f"on the example's schema {how}", attrs.evolve(schema, attributes=tuple(changed()))
+
+
+def schemas_of_other_sizes(schema: Schema, unit: int) -> Iterator[tuple[str, Schema]]:
+    """Yield copies of a schema with a public number of rows, with other numbers: one more, few, and twice as many.
+
+    A bound may be right for even numbers only, or be that of one number. Without a public number there are none.
+
+    Parameters
+    ----------
+    schema
+        The schema of an example.
+    unit
+        The number of rows of a privacy unit. Each schema has room for three of them.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean
+    >>> for how, other in schemas_of_other_sizes(Schema([Boolean("ill")], rows=40), 1):
+    ...     print(how, other.rows)
+    on the example's schema with 41 rows 41
+    on the example's schema with 3 rows 3
+    on the example's schema with 60 rows 60
+    """
+    if schema.rows is None:
+        return
+    for rows in dict.fromkeys((schema.rows + 1, FEW * unit, min(2 * schema.rows, MOST_ROWS))):
+        if rows != schema.rows and FEW * unit <= rows <= MOST_ROWS:
+            with contextlib.suppress(InputError):  # such as a bound on the rows that is smaller
+                yield f"on the example's schema with {rows} rows", attrs.evolve(schema, rows=rows)
 
 
 def far_schema(schema: Schema) -> Schema | None:
@@ -154,7 +205,7 @@ def far_schema(schema: Schema) -> Schema | None:
     if schema.derivation or not any(isinstance(own, Numeric) for own in schema):
         return None
     try:
-        return attrs.evolve(schema, attributes=tuple(_with_shift(own, FAR) for own in schema))
+        return attrs.evolve(schema, attributes=tuple(with_shift(own, FAR) for own in schema))
     except InputError:  # the bounds become equal as floating-point numbers
         return None
 
@@ -187,6 +238,21 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
             except Exception:  # the miner refuses this value, and so claims nothing for it
                 continue
             yield f"with {field.name} = {_SHORT.repr(other)}", changed
+
+
+def smaller_miners(miner: Miner) -> Iterator[tuple[str, Miner]]:
+    """Yield copies of an example's miner in which one number is smaller: a whole number is 0, any other one a quarter.
+
+    The numbers of `related_miners` are larger or below 0, and a share of 0.75 can be neither. The budget stays.
+    """
+    for field in attrs.fields(type(miner)):
+        given = getattr(miner, field.name)
+        if field.name in SPENT or not field.init or type(given) not in (*NUMBERS, np.float64):
+            continue
+        other = 0 if type(given) is int else given / SMALLER
+        if other != given:
+            with contextlib.suppress(Exception):  # the miner refuses this value, and so claims nothing for it
+                yield f"with {field.name} = {_SHORT.repr(other)}", attrs.evolve(miner, **{field.alias: other})
 
 
 def with_other_numbers(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
@@ -321,74 +387,3 @@ def _values_of(hint: Any, names: Sequence[str]) -> Iterator[Any]:
             yield from typing.get_args(kind)
         elif isinstance(kind, type) and issubclass(kind, enum.Enum):
             yield from kind
-
-
-def _with_values(attribute: Categorical) -> Categorical:
-    """Return an attribute with `VALUES` values, which are numbers if all of its own values are."""
-    numbers = all(_number(value) is not None for value in attribute.values)
-    more = (f"{k}" if numbers else f"{MORE} {k}" for k in itertools.count(1))
-    new = itertools.islice((value for value in more if value not in attribute.values), VALUES)
-    return attrs.evolve(attribute, values=(*attribute.values, *new)[:VALUES])
-
-
-def _with_value(attribute: Attribute) -> Attribute:
-    """Return a categorical attribute with one more value, which is a number below 0 if all its values are numbers."""
-    if not isinstance(attribute, Categorical):
-        return attribute
-    numbers = [_number(value) for value in attribute.values]
-    known = [number for number in numbers if number is not None]
-    more = f"{-2 * max(map(abs, known)) - 1:g}" if len(known) == len(numbers) else MORE
-    return attribute if more in attribute.values else attrs.evolve(attribute, values=(*attribute.values, more))
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _with_negative(attribute: Attribute) -> Attribute:
-    if not isinstance(attribute, Numeric):
-        return attribute
-    return attrs.evolve(attribute, lower=-2 * max(abs(attribute.lower), abs(attribute.upper)))
-
-
-def _with_missing(attribute: Attribute) -> Attribute:
-    return attrs.evolve(attribute, missing=True)
-
-
-def _with_wider(attribute: Numeric) -> Numeric:
-    """Return a numeric attribute with the same cuts between bounds of twice the size, on either side of 0."""
-    most = 2 * max(abs(attribute.lower), abs(attribute.upper))
-    return attrs.evolve(attribute, lower=-most, upper=most)
-
-
-def _with_positive(attribute: Attribute) -> Attribute:
-    """Return a numeric attribute of the same width, whose lower bound is twice that width."""
-    return _with_shift(attribute, 2)
-
-
-def _with_shift(attribute: Attribute, widths: int) -> Attribute:
-    """Return a numeric attribute of the same width, whose lower bound is `widths` times that width."""
-    if not isinstance(attribute, Numeric):
-        return attribute
-    up = widths * (attribute.upper - attribute.lower) - attribute.lower
-    lower, upper, cuts = attribute.lower + up, attribute.upper + up, [cut + up for cut in attribute.cuts]
-    return attrs.evolve(attribute, lower=lower, upper=upper, cuts=cuts)
-
-
-def _one_of_each_kind(listed: Sequence[Attribute], names: Sequence[str]) -> list[Attribute]:
-    """Return a copy of the last attribute of each kind, with a name of its own."""
-    copies = [attrs.evolve(own, name=f"another {own.name}") for own in {type(own): own for own in listed}.values()]
-    return [own for own in copies if own.name not in names]
-
-
-def _with_uneven_bins(attribute: Attribute) -> Attribute:
-    """Return a numeric attribute whose first bin takes up nearly all of its range."""
-    if not isinstance(attribute, Numeric):
-        return attribute
-    number = max(len(attribute.edges) - 2, 1)
-    width = (attribute.upper - attribute.lower) / 100 / number
-    return attrs.evolve(attribute, bins=None, cuts=[attribute.upper - width * k for k in range(number, 0, -1)])

@@ -34,6 +34,7 @@ from dpframework.verify.queries.large_tables import MANY, largest_number, pairs_
 from dpframework.verify.queries.row_climb import answer_among, find_telling_rows
 from dpframework.verify.queries.sensitivity_report import ROUNDING, MeasuredChange, SensitivityReport
 from dpframework.verify.queries.simulated_tables import MOST, change_beyond_rounding, counts_only, pairs_of_copies
+from dpframework.verify.queries.telling_texts import telling_texts
 from dpframework.verify.tables.neighbours import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
 from dpframework.verify.tables.reference_engines import CountedTables, Halves, SmallTiles
 from dpframework.verify.tables.small_table_handles import SmallTables
@@ -161,7 +162,7 @@ class _SensitivitySearch:
         universe: Universe | None = None,
     ) -> None:
         self.query, self.relation, self.inputs, self.derived, self.pairs = query, relation, inputs, derived, pairs
-        self.universe = universe or Universe(schema)
+        self.universe = universe or Universe(schema, texts=telling_texts([query], schema))
         self.facts = query.facts()
         self.engine = SmallTables(self.universe, rows if self.facts.unlisted or self.facts.places else 1)
         self.sizes = Sizes.of(schema, relation, MOST_ROWS, rows)

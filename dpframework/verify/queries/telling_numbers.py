@@ -25,7 +25,8 @@ SCANS = 3  # how many scans are made for an attribute, each later one between tw
 POINTS = 33  # how many numbers are tried first
 EDGES = 250  # how many numbers that may be edges of a query's own bins are tried
 MOST_BINS = 200  # how many bins of its own a query may have
-WHOLE = 4_000  # the most whole numbers that are tried
+WHOLE = 100_000  # the most whole numbers that are tried, such as the days of a century or the seconds of a day
+TABLES = 400  # the most tables that these are divided among
 FEWEST = 16  # the fewest whole numbers that a table must have room for
 ROUNDING = 1e-9  # how far a change by many rows may exceed the bound on it, relative and absolute, since it is rounded
 
@@ -132,7 +133,7 @@ class _Scan:
         room = MOST_KINDS
         if self._universe.schema.row_bound is not None:
             room = min(room, self._universe.schema.row_bound - self._least)
-        if last - first >= WHOLE or room < FEWEST:
+        if last - first >= min(WHOLE, TABLES * room) or room < FEWEST:
             return []
         for start in range(first, last + 1, room):
             numbers = np.arange(start, min(start + room, last + 1), dtype=np.float64)

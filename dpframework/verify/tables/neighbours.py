@@ -39,6 +39,7 @@ NO_NUMBERS: Mapping[str, Sequence[float]] = MappingProxyType({})
 # mostly show the largest loss.
 MOST_MIXED = 40
 KEYS = ("b", "a", "c")  # the keys of an attribute whose values nobody lists, not in order; some rows have no key
+SHOWN = 60  # how many letters of a key are shown
 SAMPLED_ROWS = 6  # the most rows of tables from which a plan samples: so few that all samples can be listed
 
 
@@ -59,6 +60,8 @@ class Universe:
         Kinds of rows that are used in place of those of the schema, each with one value for each column.
     numbers
         Further numbers that numeric attributes take, by the attributes' names. Numbers beyond the bounds are left out.
+    texts
+        Further texts that the cells of open attributes hold.
 
     Attributes
     ----------
@@ -85,10 +88,11 @@ class Universe:
         *,
         rows: Sequence[Mapping[str, Any]] = (),
         numbers: Mapping[str, Sequence[float]] = NO_NUMBERS,
+        texts: Sequence[str] = (),
     ) -> None:
-        self.schema = schema
+        self.schema, self.texts = schema, tuple(texts)
         self.values_read: set[str] = set()
-        self._books = {attribute.name: KeyBook(KEYS) for attribute in schema if isinstance(attribute, Open)}
+        self._books = {own.name: _book(own, self.texts) for own in schema if isinstance(own, Open)}
         if rows:
             columns = {name: [row[name] for row in rows] for name in schema.column_names}
             of_any_size = attrs.evolve(schema, rows=None, max_rows=None)  # kinds of rows, each once
@@ -98,7 +102,12 @@ class Universe:
                 self.codes[schema.index(name)], self._books[name] = column.codes, column.book
             return
         rng = np.random.default_rng(0)
-        self._points = [_points(attribute, rng, numbers.get(attribute.name, ())) for attribute in schema.columns]
+        self._points = [
+            (np.arange(len(self._books[own.name]) + 1), None)
+            if isinstance(own, Open)
+            else _points(own, rng, numbers.get(own.name, ()))
+            for own in schema.columns
+        ]
         self.sizes = np.array([len(codes) for codes, _ in self._points])
         if not self.sampled:
             self._take(np.array(list(itertools.product(*map(range, self.sizes)))).T)
@@ -114,7 +123,7 @@ class Universe:
     def among(self, places: NDArray[np.int64]) -> Universe:
         """Return a universe of other kinds of rows, whose `places` are given."""
         other: Universe = object.__new__(Universe)
-        other.schema, other.sizes, other.values_read = self.schema, self.sizes, set()
+        other.schema, other.texts, other.sizes, other.values_read = self.schema, self.texts, self.sizes, set()
         other._books, other._points = self._books, self._points
         other._take(places[:, :MOST_KINDS])
         return other
@@ -126,7 +135,7 @@ class Universe:
         rows.
         """
         other: Universe = object.__new__(Universe)
-        other.schema, other._books, other.values_read = self.schema, self._books, set()
+        other.schema, other.texts, other._books, other.values_read = self.schema, self.texts, self._books, set()
         values = np.array(numbers, dtype=np.float64)
         number = self.schema.column_names.index(name)
         numeric = self.schema.columns[number]
@@ -236,7 +245,7 @@ class Universe:
         for k, attribute in enumerate(self.schema):
             raw = self._values.get(attribute.name)
             code = int(self.codes[k, kind])
-            shown = str(self._key(attribute.name, code)) if attribute.name in self._books else attribute.labels[code]
+            shown = _short(self._key(attribute.name, code)) if attribute.name in self._books else attribute.labels[code]
             if raw is not None and not math.isnan(raw[kind]):
                 shown = f"{raw[kind]:.6g}"
             texts.append(f"{attribute.name}: {shown}")
@@ -272,12 +281,21 @@ class _BesideAnother(Mapping[str, NDArray[np.float64]]):
         return len(self._columns)
 
 
+def _short(key: str | None) -> str:
+    """Return a key as text, a long one without its end."""
+    return str(key) if key is None or len(key) <= SHOWN else f"{key[:SHOWN]}... ({len(key)} letters)"
+
+
+def _book(attribute: Open, texts: Sequence[str]) -> KeyBook:
+    """Return the keys of an open attribute: the usual ones, and those of further texts."""
+    keys = map(attribute.key_of, texts)
+    return KeyBook((*KEYS, *(key for key in keys if key is not None and key not in KEYS)))
+
+
 def _points(
     attribute: Attribute, rng: np.random.Generator, numbers: Sequence[float]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
     """Return codes of an attribute and, if it is numeric, a raw value for each code."""
-    if isinstance(attribute, Open):
-        return np.arange(len(KEYS) + 1), None
     if not isinstance(attribute, Numeric):
         return np.arange(attribute.size), None
     edges = np.array(attribute.edges)

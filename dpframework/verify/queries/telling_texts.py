@@ -1,0 +1,42 @@
+"""Texts of open attributes, whose values nobody lists, on which a plugin's query may be wrong.
+
+The keys of made-up tables are single letters. A query that divides texts into words, looks for given words in them or
+counts their letters is right on those. So a plugin's query that may read an open attribute is also tried on texts that
+hold all words of its code, and on texts of many words or of very many letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dpframework.facts.open_attribute import Open
+from dpframework.facts.schema import Schema
+from dpframework.queries import Query
+from dpframework.verify.plugin_code import is_foreign, texts_of
+
+MOST_WORDS = 50  # how many of the code's texts a text is made of
+MOST_ALONE = 3  # how many of them are texts by themselves
+LETTERS = 300  # how long a word is
+USUAL = ("b " * LETTERS + "a c", "x" * LETTERS, "-7", "\u00c9\u00df\u0130 \ufb01 ?!")
+
+
+def telling_texts(queries: Iterable[Query], schema: Schema) -> tuple[str, ...]:
+    """Return texts for the open attributes of a schema, as a cell holds them; none if no plugin's query may read one.
+
+    Parameters
+    ----------
+    queries
+        The queries that are asked.
+    schema
+        The schema of the tables.
+    """
+    unlisted = {own.name for own in schema if isinstance(own, Open)}
+    if not unlisted:
+        return ()
+    asked = [one for one in queries if is_foreign(one) and (not one.attributes or unlisted & set(one.attributes))]
+    if not asked:
+        return ()
+    words = [text for text in texts_of(asked) if text not in schema.names][:MOST_WORDS]
+    together = " ".join(sorted(words))
+    texts = (*sorted(words)[:MOST_ALONE], together, f"{together} {together}", together.upper(), *USUAL)
+    return tuple(dict.fromkeys(text for text in texts if text.strip()))
