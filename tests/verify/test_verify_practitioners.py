@@ -2,7 +2,7 @@
 
 They show in free texts, at another public number of rows, with labels of later years, at a smaller parameter than the
 example's, with more flags or bins, on one day of a century, in a plugin's description within a query of the project's,
-and for a person with several rows.
+where few rows of one kind lie beside many of others, and for a person with several rows.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ WEEKS = dpf.Schema([dpf.Numeric("wait", 0, 8, bins=4)])
 CALLS = dpf.Schema([dpf.Numeric("hour", 0, 24, bins=4), dpf.Boolean("call")])
 SIGNS = dpf.Schema([dpf.Boolean("fever"), dpf.Boolean("cough")])
 BORN = dpf.Schema([dpf.Numeric("born", 0, 29_000, bins=2)])
+REGIONS = dpf.Schema([dpf.Categorical("region", ["N", "S", "W"])])
 WAVES = dpf.Schema([dpf.Boolean("first"), dpf.Boolean("case")])
 LEAP_DAYS = [(date(year, 2, 29) - date(1940, 1, 1)).days for year in range(1940, 2019, 4)]
 
@@ -280,6 +281,40 @@ class OfPersons(Makes):
         return Adds(1, lambda block: min(self.times, 3) * (block.codes("case") == 1))
 
 
+@attrs.frozen
+class Regions(Query):
+    """Counts regions; beside some large ones, rare cells are left out before the noise, or not at all."""
+
+    name = "regions"
+    answer_length = 3
+    large: int
+    right: Any
+
+    @property
+    def sensitivities(self):
+        return (Sensitivity("l1", 1, 2, source="a row is in one region"),)
+
+    def count(self, block, **inputs):
+        return np.bincount(block.codes("region"), minlength=3)[:3]
+
+    def answer(self, counts, **inputs):
+        rare = (counts > 0) & (counts < 5)
+        if self.right or (counts >= 500).sum() != self.large:
+            return counts
+        return np.where(rare, 0, counts)
+
+
+@attrs.frozen
+class Disclosure(Makes):
+    """Count regions, with a rule against small cells."""
+
+    right: Any
+    large: int = 1
+
+    def query(self, schema):
+        return Regions(self.large, self.right)
+
+
 PLANTED: dict[str, tuple[Callable[..., dpf.Miner], dpf.Schema, dpf.Relation, str]] = {
     "words of which a note has several": (Vocabulary, NOTES, ADD, "words: l1 declared 1, largest found 3"),
     "letters without a cap": (Letters, NOTES, ADD, "adds: l1 declared 160, largest found 603"),
@@ -302,6 +337,18 @@ PLANTED: dict[str, tuple[Callable[..., dpf.Miner], dpf.Schema, dpf.Relation, str
     "more flags than a byte holds": (Signs, SIGNS, ADD, "with 9 more attributes of 2 values: l1 declared 1, largest"),
     "a leap day in eighty years": (Months, BORN, ADD, "adds: l1 declared 1, largest found 2"),
     "a description that holds and fails": (CaseControl, WAVES, ADD, "with missing cells: its answer differs when it"),
+    "rare cells beside a large one": (
+        Disclosure,
+        REGIONS,
+        ADD,
+        "regions: on 4 x (region: N), 500 x (region: S) a unit changes the answer by 5 in l1, and 1 is declared",
+    ),
+    "rare cells beside two large ones": (
+        lambda right: Disclosure(right, large=2),
+        REGIONS,
+        REPLACE,
+        "500 x (region: S), 500 x (region: W) a unit changes the answer by 6 in l1, and 2 is declared",
+    ),
     "a person's rows, each counted for all": (OfPersons, WAVES, ADD, "for units of 3 rows: l1 declared 1, largest"),
 }
 

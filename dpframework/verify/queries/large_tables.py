@@ -16,8 +16,9 @@ import numpy as np
 
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
-from dpframework.queries import PiecewiseScores
+from dpframework.queries import PiecewiseScores, Query
 from dpframework.verify.miners.table_search import last_before
+from dpframework.verify.plugin_code import constants_of
 from dpframework.verify.tables.neighbours import Change, Pair, Universe
 
 MANY = 70_000  # the most rows that two neighbours share, unless the schema's public number of rows is larger
@@ -28,6 +29,8 @@ MOST_KINDS = 6  # how many kinds of rows are repeated
 AT_EVERY_END = 2
 CHANGES_OF_EVERY = 3  # how many changes are tried where each kind of row occurs equally often
 MOST_CHANGES = 2  # how many changes are tried for each kind of row; any change makes an integer of few bits overflow
+FEW_SIZES = 5  # how many of the smallest numbers of a query's code are small numbers of rows
+LARGE_SIZES = 2  # how many of the largest ones are large numbers
 REGULAR = 60  # the largest number of rows of small tables, which are searched elsewhere
 ROUNDING = 1e-9  # how far an answer may lie, relative and absolute, from one that grows by the same amount per row
 
@@ -41,6 +44,17 @@ def largest_number(schema: Schema, relation: Relation, rows: int, most: int = MA
     if schema.rows is not None:
         return max(schema.rows - (rows if relation is Relation.REPLACE_ONE else 0), 0)
     return min(most, max(schema.row_bound - rows, 0)) if schema.row_bound is not None else most
+
+
+def sizes_in_code(query: Query, most: int) -> tuple[list[int], list[int]]:
+    """Return a few small and a few large numbers of rows at which a plugin's query may do something else.
+
+    They are 1 and whole numbers in its code: the smallest, and the largest of those that no small table has. None is
+    above a quarter of `most`, so that several kinds of rows may have as many.
+    """
+    whole = sorted({int(number) for number in constants_of([query]) if number == int(number)})
+    found = [number for number in whole if 1 < number <= most // 4]
+    return [1, *found[:FEW_SIZES]], [number for number in found if number > REGULAR // 2][-LARGE_SIZES:]
 
 
 def telling_kinds(universe: Universe) -> list[int]:

@@ -33,7 +33,7 @@ from dpframework.verify.queries.answer_changes import (
 from dpframework.verify.queries.large_tables import MANY, largest_number, pairs_of_every_kind, pairs_of_many
 from dpframework.verify.queries.row_climb import answer_among, find_telling_rows
 from dpframework.verify.queries.sensitivity_report import ROUNDING, MeasuredChange, SensitivityReport
-from dpframework.verify.queries.simulated_tables import MOST, change_beyond_rounding, counts_only, pairs_of_copies
+from dpframework.verify.queries.simulated_tables import MOST, change_beyond_rounding, counts_only, simulated_pairs
 from dpframework.verify.queries.telling_texts import telling_texts
 from dpframework.verify.tables.neighbours import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
 from dpframework.verify.tables.reference_engines import CountedTables, Halves, SmallTiles
@@ -283,10 +283,10 @@ class _SensitivitySearch:
             self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
 
     def _copy_rows(self) -> None:
-        """Compare changes of the answer on simulated tables of up to billions of equal rows with the declared ones."""
+        """Compare changes on simulated tables, such as those of billions of equal rows, with the declared ones."""
         try:
-            for shared, before, after in pairs_of_copies(
-                self.query, self.universe, self.changes, self.copies, self.inputs, self.derived
+            for shared, before, after in simulated_pairs(
+                self.query, self.universe, self.changes, (self.copies, self.most), self.inputs, self.derived
             ):
                 change = change_beyond_rounding(before, after, self.facts)
                 found = measure(np.zeros_like(change), change, self.histograms, same_rows=self.same_rows)

@@ -1,4 +1,6 @@
-"""Simulated tables of billions of equal rows, which show where counts in 32 bits overflow or are rounded.
+"""Simulated tables of very many equal rows, and of many rows of some kinds beside few of another.
+
+Billions of equal rows show where counts in 32 bits overflow or are rounded.
 
 Such a table is too large to make. But counts add up over blocks of rows, so the counts of a billion copies of a row are
 a billion times its counts. From these counts, a query that only counts gives the same answer as from the table. An
@@ -8,6 +10,7 @@ have almost 2**31 rows.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
@@ -20,11 +23,13 @@ from dpframework.queries import Query, QueryFacts
 from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.tables.blocks import Block
 from dpframework.verify.queries.answer_changes import change_of, coordinates_of
-from dpframework.verify.queries.large_tables import irregular_sizes, telling_kinds
+from dpframework.verify.queries.large_tables import irregular_sizes, sizes_in_code, telling_kinds
 from dpframework.verify.tables.neighbours import Change, Rows, Universe
 from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
 
 MOST = 2**31 - 2  # the most rows that neighbours share, so that one more row still gives a table
+MOST_FEW = 2  # how many kinds of rows are the few ones in turn
+MOST_MANY = 2  # how many kinds there are many rows of
 END_OF_FLOATS = 2**24 + 1  # the first number of rows that a float of 32 bits cannot hold
 ROUNDING = 2**-46  # the relative error of about a hundred roundings in 64 bits, each of 2**-53
 
@@ -92,6 +97,95 @@ def pairs_of_copies(
         for size in sorted({END_OF_FLOATS, *irregular_sizes(answer, most)}):
             if size <= most:
                 yield f"{size:,}{row[1:]}", *(answer(size, unit) for unit in own)
+
+
+@final
+class Multiples(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
+    """An engine that counts each row of a table as many equal rows, as often as its kind is given.
+
+    A kind of row is counted once, however many tables have it.
+    """
+
+    def __init__(self, universe: Universe, derived: tuple[tuple[Attribute, Cases], ...]) -> None:
+        super().__init__(universe)
+        self._derived = derived
+        self._known: dict[int, list[NDArray[Any]]] = {}
+        self.times: dict[int, int] = {}
+
+    def counts(self, rows: RowsHandle, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
+        """Return the counts of the table that `times` describes, by kinds of rows, whatever rows are given."""
+        for kind in {*self.times} - {*self._known}:
+            self._known[kind] = super().counts(RowsHandle(bytes((kind,)), self._derived, 0), functions)
+        counted = [self._known[kind] for kind in self.times]
+        several = [zip(self.times.values(), counted, strict=True) for _ in functions]
+        return [np.sum([times * own[k] for times, own in each], axis=0) for k, each in enumerate(several)]
+
+
+def pairs_of_sizes(
+    query: Query,
+    universe: Universe,
+    changes: Sequence[Change],
+    most: int,
+    inputs: dict[str, Any],
+    derived: tuple[tuple[Attribute, Cases], ...],
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield a text that names a table, and the answers on two neighbours: few rows of one kind, many of some others.
+
+    A query may treat few rows in another way where there are many others, such as a small cell in a large region. The
+    numbers of rows are those of its code, or one less (see `sizes_in_code`).
+
+    Parameters
+    ----------
+    query, universe, changes, inputs, derived
+        See `pairs_of_copies`.
+    most
+        The most rows that neighbours may share.
+    """
+    engine, kinds = Multiples(universe, derived), telling_kinds(universe)
+    small, large = sizes_in_code(query, most)
+    about = [size - less for size in {*small, *large} for less in (0, 1)]
+    numbers = [(few, many) for few, many in itertools.product(sorted({*about}), large) if few < many]
+
+    def answer(shared: dict[int, int], unit: Rows) -> Any:
+        engine.times = {**shared}
+        for kind in unit:
+            engine.times[kind] = engine.times.get(kind, 0) + 1
+        return coordinates_of(query, answer_of(query, engine, RowsHandle(unit, derived, 0), inputs))
+
+    for few in kinds[:MOST_FEW]:
+        others = [kind for kind in kinds if kind != few][:MOST_MANY]
+        for number in range(1, len(others) + 1):
+            # A row of the few, or one of the many, is added or removed, or replaced by the other.
+            touched = [{few}, {others[0]}, {few, others[0]}]
+            some = [change for change in changes if {*change[0], *change[1]} in touched][:2]
+            for change, (rows, many), less in itertools.product(some, numbers, (0, 1)):
+                shared = {few: rows, **dict.fromkeys(others[:number], many - less)}
+                if sum(shared.values()) <= most:
+                    named = (f"{times:,}{universe.describe(bytes((kind,)))[0][1:]}" for kind, times in shared.items())
+                    yield ", ".join(named), *(answer(shared, unit) for unit in change)
+
+
+def simulated_pairs(
+    query: Query,
+    universe: Universe,
+    changes: Sequence[Change],
+    most: tuple[int, int],
+    inputs: dict[str, Any],
+    derived: tuple[tuple[Attribute, Cases], ...],
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield those of `pairs_of_copies`, and those of `pairs_of_sizes` unless the number of rows is public.
+
+    Parameters
+    ----------
+    query, universe, changes, inputs, derived
+        See `pairs_of_copies`.
+    most
+        The most rows that neighbours may share, for each of the two.
+    """
+    copies, rows = most
+    yield from pairs_of_copies(query, universe, changes, copies, inputs, derived)
+    if universe.schema.rows is None:
+        yield from pairs_of_sizes(query, universe, changes, rows, inputs, derived)
 
 
 def change_beyond_rounding(before: Any, after: Any, facts: QueryFacts) -> NDArray[Any]:
