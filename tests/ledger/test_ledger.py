@@ -1267,6 +1267,24 @@ def test_a_process_that_forks_while_it_draws_keeps_no_output(ledger, journal, mo
     assert run.end is None  # the fork does not end the run of the process that it came from
 
 
+def test_a_fork_that_comes_to_its_end_does_not_end_the_run(ledger, monkeypatch):
+    """Else the process that it came from, which still releases, would be refused as if another had taken its run."""
+    forks = process_identity._forks
+    monkeypatch.setattr(process_identity, "_forks", forks)
+
+    def forking(table):
+        made = table.release("n")
+        process_identity._forks = forks + 1
+        return made
+
+    study = study_of(count("0.25"), forking)
+    ledger.approve("people", study.plan(), by="b")
+    with pytest.raises(dpf.DPFrameworkError, match="another process"):
+        study.run(TABLE, ledger=ledger.run("people"))
+    (run,) = ledger.data_set("people").runs.values()
+    assert run.end is None
+
+
 def test_a_run_says_whether_it_can_be_resumed_and_whether_it_was(ledger, journal):
     assert not ledger.run("people").resumable
     study = study_of(None, lambda table: mine_by_town(table, 3))
