@@ -141,6 +141,8 @@ class MarginalsMiner(RowsMiner):
                 raise InputError("a marginal needs at least one attribute")
         if self.of is not None and len(set(map(frozenset, self.of))) < max(len(self.of), 1):
             raise InputError("of is empty or names a marginal twice; name each marginal once")
+        if self.attributes is not None and not self.attributes:
+            raise InputError("attributes is empty; name at least one, or leave it out to take all")
         named_once("attributes", self.attributes or ())
 
     def wanted(self, schema: Schema) -> list[tuple[Attribute, ...]]:

@@ -135,8 +135,7 @@ class Ledger:
             verified (see `StudyPlan.with_verified`). The tightness is the loss that `verify` found, as a share of the
             claim. Plans with other code cannot be approved. By default unverified code is accepted.
         unit, rows_per_unit
-            The privacy unit that the cap protects (see `Study`), by default one row. Plans for another unit are
-            refused.
+            The unit that the cap protects (see `Study`), by default one row. Plans for another unit are refused.
         history
             If the unit is a person in a period, the cap over a person's whole history. `epsilon` is then the cap of
             each period.

@@ -473,6 +473,7 @@ def test_numbers_are_printed_as_far_as_their_intervals_bear_out() -> None:
         ),
         ("crosstab", {"epsilon": 1, "attributes": ["age"]}, "attributes has 1 names; a cross table has two or three"),
         ("crosstab", {"epsilon": 1, "attributes": ["age", "age"]}, "names an attribute twice"),
+        ("marginals", {"epsilon": 1, "attributes": []}, "attributes is empty; name at least one"),
         ("crosstab", {"epsilon": 1, "attributes": "age"}, "'age' is one text; give a list of names"),
         ("sum", {"epsilon": 1, "attribute": "town"}, "'town' is categorical; a numeric one is needed"),
         ("sum", {"epsilon": 1, "attribute": "age", "bounds": [10, 95]}, "within those of the schema"),

@@ -23,7 +23,8 @@ from dpframework.mechanisms import Losses, Mechanism, Preview, PureMechanism
 from dpframework.mechanisms.release_losses import divide, half_square
 from dpframework.queries import Norm
 from dpframework.verify import check_losses, check_sampler
-from dpframework.verify.mechanisms.other_answers import DEPENDENT_DRAWN, renyi_at_least
+from dpframework.verify.mechanisms.other_answers import DEPENDENT_DRAWN
+from dpframework.verify.mechanisms.sampler_statistics import renyi_at_least
 
 RIGHT, WRONG = Version(True), Version(False)
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE

@@ -45,9 +45,10 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores, QueryFacts
 from dpframework.verify.mechanisms.loss_report import DELTA, TOLERANCE, LossClaim, LossReport
 from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, unit_answers
-from dpframework.verify.mechanisms.other_answers import renyi_at_least, weigh_other_answers
+from dpframework.verify.mechanisms.other_answers import weigh_other_answers
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, refusal, stated_density
+from dpframework.verify.mechanisms.sampler_statistics import renyi_at_least
 from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.patience import Patience
 

@@ -9,7 +9,7 @@ computed. The pairs of answers are:
   row changes one or two numbers at either end, or all of them, if they are real. If the log-density is a sum over
   numbers, the probabilities of all values of a changed number are listed, and Renyi divergences are computed from them.
   The largest ratio is sought at outputs near the answers and far away. If numbers depend on each other and only rho is
-  claimed, outputs are drawn, and bound a Renyi divergence (see `renyi_at_least`).
+  claimed, outputs are drawn, and bound a Renyi divergence (see `sampler_statistics.renyi_at_least`).
 - Choices among 2 to 1000 candidates. Their scores are equal, or one of them is far ahead or far behind.
 
 Except for that bound, no draw decides: every value found is at most the true loss, up to rounding. With a probability
@@ -36,7 +36,7 @@ from dpframework.verify.mechanisms.neighbour_answers import has_real_density, la
 from dpframework.verify.mechanisms.output_keys import output_key
 from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
 from dpframework.verify.mechanisms.release_failure_check import drawn_output, stated_density
-from dpframework.verify.mechanisms.sampler_statistics import FALSE_ALARM, noise_size
+from dpframework.verify.mechanisms.sampler_statistics import noise_size
 from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.queries.schema_variants import related_mechanisms
 
@@ -328,26 +328,6 @@ def _drawn(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibra
         output = drawn_output(mechanism, (one, other)[k % 2], calibration, handed)
         outputs.setdefault(output_key(output), output)
     return _densities(mechanism, one, other, list(outputs.values()), calibration)
-
-
-def renyi_at_least(losses: Sequence[Floats], order: float, bounds: int) -> float:
-    """Return a lower bound on the largest Renyi divergence of an order among some pairs, from losses that were drawn.
-
-    The mean of exp((a - 1) L) for the loss L of an output is exp((a - 1) D), for the divergence D of order a. So of n
-    independent outputs, the product of exp((a - 1) (L - D)) has the mean 1. It exceeds x with a probability of at most
-    1 / x, by Markov's inequality.
-
-    Parameters
-    ----------
-    losses
-        The losses of the outputs that were drawn, an array for each pair.
-    order
-        The order, above 1.
-    bounds
-        How many bounds are computed for one mechanism. All hold together with a probability of 1 - `FALSE_ALARM`.
-    """
-    beyond = math.log(bounds / FALSE_ALARM) / (order - 1)
-    return max(((float(drawn.sum()) - beyond) / drawn.size for drawn in losses), default=0.0)
 
 
 # --- choices --------------------------------------------------------------------------------------------------------

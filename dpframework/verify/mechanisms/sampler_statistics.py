@@ -286,3 +286,23 @@ def errors_of(outputs: Sequence[Any], answer: NDArray[Any]) -> NDArray[np.float6
     """Return how far outputs lie from an answer, shape (outputs, numbers)."""
     drawn = np.array([output_numbers(output) for output in outputs])
     return drawn - np.asarray(answer, dtype=np.float64).ravel()
+
+
+def renyi_at_least(losses: Sequence[NDArray[np.float64]], order: float, bounds: int) -> float:
+    """Return a lower bound on the largest Renyi divergence of an order among some pairs, from losses that were drawn.
+
+    The mean of exp((a - 1) L) for the loss L of an output is exp((a - 1) D), for the divergence D of order a. So of n
+    independent outputs, the product of exp((a - 1) (L - D)) has the mean 1. It exceeds x with a probability of at most
+    1 / x, by Markov's inequality.
+
+    Parameters
+    ----------
+    losses
+        The losses of the outputs that were drawn, an array for each pair.
+    order
+        The order, above 1.
+    bounds
+        How many bounds are computed for one mechanism. All hold together with a probability of 1 - `FALSE_ALARM`.
+    """
+    beyond = math.log(bounds / FALSE_ALARM) / (order - 1)
+    return max(((float(drawn.sum()) - beyond) / drawn.size for drawn in losses), default=0.0)

@@ -74,8 +74,7 @@ class StepChecks:
     sensitivities
         The reports of the searches for the sensitivities of queries.
     runs
-        A text for each way in which a run on another schema, or with another parameter, follows from more than its
-        releases.
+        A text for each way in which a run on another schema, or with other parameters, depends on more than releases.
     samplers
         The reports on the draws of mechanisms.
     losses

@@ -73,8 +73,7 @@ class Universe:
     sizes
         How many values each attribute takes, shape (attributes,), without derived attributes. None if `rows` are given.
     places
-        Which of these values each kind of row has, as numbers from 0, shape (attributes, kinds). None if `rows` are
-        given.
+        Which of these values each kind of row has, from 0, shape (attributes, kinds). None if `rows` are given.
     values_read
         The numeric attributes whose raw values were read from some block of this universe.
     """

@@ -344,6 +344,7 @@ def test_an_open_attribute_is_left_out_and_refused_by_name():
     ("parameters", "words"),
     [
         ({"attributes": ["ill", "ill"]}, "is empty or names an attribute twice"),
+        ({"attributes": []}, "is empty or names an attribute twice"),
         ({"attributes": ["only"]}, "no attribute has two values or more; there is nothing to count"),
     ],
 )

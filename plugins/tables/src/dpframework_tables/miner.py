@@ -160,7 +160,8 @@ class SyntheticTable(Miner):
         InputError
             If an attribute is open or named twice, or if none is left.
         """
-        names = self.attributes or [a.name for a in schema if not isinstance(a, Open)]
+        closed = [a.name for a in schema if not isinstance(a, Open)]
+        names = closed if self.attributes is None else list(self.attributes)
         if len(set(names)) < max(len(names), 1):
             raise InputError("attributes is empty or names an attribute twice; name each attribute once")
         for name in names:
