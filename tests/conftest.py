@@ -142,7 +142,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    """Print the detection rate of the planted bugs (tests/verify/test_verify_bugs.py)."""
+    """Print the detection rate of the planted bugs (tests/verify/planted_bugs/test_bugs_seen_in_outputs.py)."""
     reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
     told = [(name, value) for report in reports for name, value in report.user_properties]
     for kind, words in (("planted bug", "planted bugs caught"), ("correct version", "correct versions passed")):

@@ -1,6 +1,7 @@
 """Published bugs that are planted elsewhere in the tests, and those that no plugin can have here."""
 
-#: The bug, who had it, and the name under which `test_verify_bugs.py` or `test_verify_hidden_bugs.py` plants it.
+#: The bug, who had it, and the name under which `test_bugs_seen_in_outputs.py` or `test_bugs_unseen_in_outputs.py` in
+#: `tests/verify/planted_bugs` plants it.
 PLANTED = [
     ("a partial sum with half the noise", "CheckDP, `badpartialsum`", "halved noise, claimed"),
     ("candidates or bins from the data", "reprosyn 38", "candidates that depend on the data"),

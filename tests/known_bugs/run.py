@@ -115,13 +115,16 @@ def page(outcomes: dict[str, list[Outcome]]) -> Iterator[str]:
         yield from (shortened(one.sentence or "not found") for one in found)
         yield "```"
     yield "\n## Planted before\n"
-    yield "These published bugs are in `test_verify_bugs.py` or `test_verify_hidden_bugs.py` of `tests/verify`.\n"
+    yield (
+        "These published bugs are in `test_bugs_seen_in_outputs.py` or `test_bugs_unseen_in_outputs.py` of "
+        "`tests/verify/planted_bugs`.\n"
+    )
     yield "| bug | who had it | planted as |\n| --- | --- | --- |"
     yield from (f"| {bug} | {had} | {name} |" for bug, had, name in already.PLANTED)
     yield (
         "\n`tests/mechanisms/test_above_threshold.py` has five wrong versions of the built-in above-threshold"
         " mechanism,\n"
-        "and `tests/verify/test_verify_units.py` the bugs in bounding people's rows."
+        "and `tests/verify/planted_bugs/test_privacy_units.py` the bugs in bounding people's rows."
     )
     yield "\n## Out of reach\n"
     for bug, had, why in already.OUT_OF_REACH:

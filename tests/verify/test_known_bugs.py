@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from known_bugs import already, control, noise, sums, vectors
 from known_bugs.catalogue import ADD
-from verify import test_verify_bugs, test_verify_hidden_bugs
+from verify.planted_bugs import test_bugs_seen_in_outputs, test_bugs_unseen_in_outputs
 
 from dpframework.verify.mechanisms.randomness_checks import draw_problems
 
@@ -47,5 +47,5 @@ def test_page_lists_every_bug_and_its_test():
 
 
 def test_bugs_that_are_planted_elsewhere_are_there():
-    known = {*test_verify_bugs.PLANTED, *test_verify_hidden_bugs.PLANTED}
+    known = {*test_bugs_seen_in_outputs.PLANTED, *test_bugs_unseen_in_outputs.PLANTED}
     assert {name for _, _, name in already.PLANTED} <= known

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from verify.test_verify_settings import OneByOne
+from verify.planted_bugs.test_draws_in_other_settings import OneByOne
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace, Losses, Mechanism, Preview, PureMechanism

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 import pytest
-from verify.test_verify_beginners import failures
+from verify.planted_bugs.test_first_plugins import failures
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace

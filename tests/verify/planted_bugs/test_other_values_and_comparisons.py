@@ -17,10 +17,10 @@ import attrs
 import numpy as np
 import pytest
 from verify.bug_version import Version
-from verify.test_verify_beginners import failures
-from verify.test_verify_outsiders import Adds, Makes, OfUnit, asks
-from verify.test_verify_settings import OneByOne
-from verify.test_verify_strangers import ADD, FLAGS, PEOPLE, l1
+from verify.planted_bugs.test_beside_the_examples import ADD, FLAGS, PEOPLE, l1
+from verify.planted_bugs.test_draws_in_other_settings import OneByOne
+from verify.planted_bugs.test_first_plugins import failures
+from verify.planted_bugs.test_other_parameters_and_sizes import Adds, Makes, OfUnit, asks
 
 import dpframework as dpf
 from dpframework.facts import positive

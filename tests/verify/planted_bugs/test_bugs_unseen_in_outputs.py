@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 import pytest
-from verify.test_verify_bugs import SCHEMA, Counts, Towns, of_claims, of_sampler, peek
+from verify.planted_bugs.test_bugs_seen_in_outputs import SCHEMA, Counts, Towns, of_claims, of_sampler, peek
 
 import dpframework as dpf
 from dpframework.facts import ByRelation

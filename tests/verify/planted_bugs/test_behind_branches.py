@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from verify.test_verify_bugs import peek
+from verify.planted_bugs.test_bugs_seen_in_outputs import peek
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian

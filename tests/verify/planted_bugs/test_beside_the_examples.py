@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 import pytest
 from verify.bug_version import Version
-from verify.test_verify_beginners import failures
+from verify.planted_bugs.test_first_plugins import failures
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, KNorm, Laplace

@@ -16,9 +16,9 @@ import attrs
 import numpy as np
 import pytest
 from verify.bug_version import Version
-from verify.test_verify_newcomers import problems
-from verify.test_verify_outsiders import Adds, Makes
-from verify.test_verify_strangers import ADD, REPLACE
+from verify.planted_bugs.test_beside_the_examples import ADD, REPLACE
+from verify.planted_bugs.test_large_and_rare_runs import problems
+from verify.planted_bugs.test_other_parameters_and_sizes import Adds, Makes
 
 import dpframework as dpf
 from dpframework.queries import GroupCounts, Histogram, Query, Sensitivity

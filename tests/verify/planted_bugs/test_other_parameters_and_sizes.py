@@ -15,9 +15,9 @@ import attrs
 import numpy as np
 import pytest
 from verify.bug_version import Version
-from verify.test_verify_beginners import failures
-from verify.test_verify_settings import OneByOne
-from verify.test_verify_strangers import ADD, FLAGS, PEOPLE, Asks, l1
+from verify.planted_bugs.test_beside_the_examples import ADD, FLAGS, PEOPLE, Asks, l1
+from verify.planted_bugs.test_draws_in_other_settings import OneByOne
+from verify.planted_bugs.test_first_plugins import failures
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Laplace

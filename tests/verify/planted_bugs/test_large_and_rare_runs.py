@@ -21,9 +21,9 @@ import polars as pl
 import pytest
 import scipy.sparse
 from verify.bug_version import Version
-from verify.test_verify_beginners import failures
-from verify.test_verify_outsiders import Adds, Makes
-from verify.test_verify_strangers import ADD, FLAGS, PEOPLE, REPLACE, Asks, l1
+from verify.planted_bugs.test_beside_the_examples import ADD, FLAGS, PEOPLE, REPLACE, Asks, l1
+from verify.planted_bugs.test_first_plugins import failures
+from verify.planted_bugs.test_other_parameters_and_sizes import Adds, Makes
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Laplace

@@ -16,7 +16,7 @@ from fractions import Fraction
 import attrs
 import numpy as np
 import pytest
-from verify.test_verify_settings import OneByOne
+from verify.planted_bugs.test_draws_in_other_settings import OneByOne
 
 from dpframework.facts.privacy_losses import ByRelation
 from dpframework.mechanisms import Exponential, Gaussian, Laplace, Losses, Mechanism, Preview, PureMechanism
