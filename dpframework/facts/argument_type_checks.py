@@ -1,8 +1,8 @@
-"""Type checks at public boundaries. A value of a wrong type is refused there in one sentence, before it is used.
+"""Type checks of arguments and fields. A value of a wrong type is refused in one sentence, before it is used.
 
-This module compares plain classes, and recognizes paths and lists of plain classes that fit. Typeguard compares
-everything else, such as functions and mappings, and every value that does not seem to fit. Typeguard is loaded only
-when it is needed, since loading it takes half as long as loading numpy.
+This module decides itself about annotations of plain classes, and accepts paths and lists of plain classes that fit.
+Typeguard decides about all else: functions, mappings, and paths and lists that do not seem to fit. Typeguard is loaded
+only when it is needed, since loading it takes half as long as loading numpy.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from dpframework.facts.errors import InputError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-#: Wider classes that are accepted: any real number for a float, since a study's epsilon is a fraction, and any rational
-#: number for a fraction, such as a whole number.
+#: Wider classes that are accepted. A float may be any real number, since a study's epsilon is a fraction. A fraction may
+#: be any rational number, such as a whole number.
 _NUMBERS: Mapping[Any, type] = {float: numbers.Real, Fraction: numbers.Rational}
-#: Generic types, of which typeguard compares only the class.
+#: Generic types. Typeguard compares only the class of their values, not what these hold.
 _BY_CLASS = (os.PathLike, Iterable)
 _SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -36,7 +36,7 @@ _Hint: TypeAlias = "tuple[str, Any, tuple[type, ...]]"
 
 
 def typechecked(function: Callable[P, R]) -> Callable[P, R]:
-    """Refuse arguments that are not of the annotated types, before the function begins.
+    """Decorate a function, so that it refuses arguments that are not of the annotated types before it begins.
 
     The message names the argument, its type and the type that is needed. It shows no value, since a value may come from
     a row.
@@ -44,7 +44,7 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
     Raises
     ------
     InputError
-        By the function that is returned, if an argument has another type.
+        Raised by the decorated function, if an argument is not of its annotated type.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
             except TypeError:
                 # The call fails in Python's own words about missing or unknown arguments.
                 return function(*args, **kwargs)
-        else:  # the same in a tenth of the time; the function itself finds missing, unknown and repeated arguments
+        else:  # as `bind`, in a tenth of its time; the function itself finds missing, unknown and repeated arguments
             given = {**dict(zip(by_position, args, strict=False)), **kwargs}
         for name, hint, plain in hints:
             if name not in given or (name not in several and isinstance(given[name], plain)):
@@ -103,7 +103,7 @@ def require_field_types(instance: Any, where: str) -> None:
     Parameters
     ----------
     instance
-        The instance of an attrs class. An annotation that cannot be read where its class was defined is ignored.
+        The instance of an attrs class. An annotation with a name that the module of its class lacks is ignored.
     where
         The first words of the message.
 
@@ -124,7 +124,7 @@ def require_fields_only(instance: Any, where: str) -> None:
     Parameters
     ----------
     instance
-        The instance of an attrs class. Properties that it has cached are accepted.
+        The instance of an attrs class. The values of cached properties are accepted.
     where
         The first words of the message.
 
@@ -198,7 +198,7 @@ def _argument_hints(kind: type) -> tuple[_Hint, ...]:
 
 
 def _read_hint(name: str, annotation: Any, names: dict[str, Any]) -> dict[str, Any]:
-    """Return the type that an annotation names; nothing if only a type checker can read it."""
+    """Return a name's annotation as a type, by that name; empty if only a type checker can read the annotation."""
     try:
         return typing.get_type_hints(types.SimpleNamespace(__annotations__={name: annotation}), names)
     except (NameError, AttributeError, TypeError, SyntaxError):
@@ -243,7 +243,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if all_of_it:
         if isinstance(value, plain):
             return True
-        # A single number or text of numpy is accepted in place of Python's own.
+        # A single number or text of numpy is accepted in place of a number or text of Python.
         of_numpy = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
         return of_numpy and isinstance(value.item(), plain)
     # Only the first value of a sequence is compared, as typeguard does.

@@ -28,7 +28,7 @@ from dpframework.facts.value_checks import (
 
 MISSING_LABEL = "missing"
 MOST_CODES = 1_000_000
-"""The most codes that one attribute may have. Counts over a finer grid would be mostly noise and fill the memory."""
+"""The most values, or bins, that one attribute may have. Counts of more would be mostly noise and fill the memory."""
 _MOST_SHOWN = 6  # the most values that a short text of a domain lists
 
 
@@ -190,7 +190,7 @@ class Categorical(Attribute):
     Attributes
     ----------
     values
-        The texts of the values: at least one, and none blank. No two may be spellings of one cell, as "1" and "1.0".
+        The texts of the values: at least one, and none blank. No two may spell the same value, such as "1" and "1.0".
         A value's label is its text with every invisible character written out, such as a line break as a backslash
         and an n.
 
@@ -248,8 +248,8 @@ class Categorical(Attribute):
 class Numeric(Attribute):
     """An attribute with public bounds and public cut points.
 
-    The code of x is the number of cut points at or below x. So bins are [c_{k-1}, c_k), and the last one includes
-    `upper`.
+    The code of x is the number of cut points at or below x. So code k stands for the bin [c_k, c_{k+1}), where c_0 is
+    `lower` and c_1 < c_2 < ... are the cut points. The last bin includes `upper`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The attributes on each side of redescriptions and of two-view tables, by the schema's views or by name."""
+"""The attributes of the left and the right side of a two-view table, by the schema's views or by name."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def attributes_of_views(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[At
         If an attribute has no view, a view has no attribute, or the table has one row per unit.
     """
     if schema.per_unit is not None:
-        raise InputError('derived columns of units are made of the rows of one file; leave per = "unit" out')
+        raise InputError('columns derived per unit need all rows in one file, not two views; leave per = "unit" out')
     for attribute in schema:
         if attribute.view is None:
             raise InputError(

@@ -1,7 +1,7 @@
 """The canonical form of a cell, the one value that it stands for in any file, column or type.
 
 A cell's form follows from the cell alone. An added row may change the type of a whole column: a missing value makes
-integers floats, and a text makes numbers objects. It must not change what the other cells mean. These are the rules:
+integers floats, and a text makes numbers objects. The row must not change what other cells mean. These are the rules:
 
 - a number is the float nearest to it, so 1, 1.0, "1", "1.0" and "1e0" are one value, and so are 0.0 and -0.0. Beyond
   2^53 not every whole number is a float, and all numbers with the same nearest float are one value;
@@ -69,7 +69,7 @@ def of_number(number: float) -> float | None:
 
 
 def numbers_of(form: float) -> tuple[float, ...]:
-    """Return all floats whose canonical form is `form`: itself, and the nearest 32-bit float if that has this form."""
+    """Return all floats whose canonical form is `form`: `form`, and its nearest 32-bit float if that has this form."""
     if form.is_integer() or math.isinf(form):
         return (form,)
     narrow = _narrow(form)

@@ -9,7 +9,7 @@ from dpframework.facts.errors import InputError, nearest
 
 
 class Choice(enum.StrEnum):
-    """A setting with a few named values. A subclass gives the setting's name in error messages as `what`."""
+    """A setting with a few named values. A subclass passes `what`, the setting's name in error messages."""
 
     _what: str
 

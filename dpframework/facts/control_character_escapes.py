@@ -14,7 +14,7 @@ from typing import Final
 
 #: Characters that are invisible or move others: control characters, line breaks, surrogates, all that Unicode calls
 #: ignorable (such as direction marks, zero-width characters and variation selectors), and a few more. The list is our
-#: own, since Python's list grows with its versions, and a plan must read the same in all of them.
+#: own, since Python's list grows with its versions, and a plan must read the same in every version.
 _BEYOND_CONTROLS: Final = (
     "\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\u2800\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"

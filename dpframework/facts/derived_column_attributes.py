@@ -1,4 +1,4 @@
-"""The attributes of derived columns, with a domain that is declared or follows from the expression, and their cells."""
+"""The attributes and cells of derived columns. A column's domain is declared, or follows from its expression."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BINS, MOST_WHOLE = 16, 32
 
 @functools.lru_cache(maxsize=4096)
 def make_column(column: DerivedColumn, inputs: tuple[tuple[str, Input], ...]) -> tuple[Attribute, Operand]:
-    """Return a derived column's attribute, and the operand that computes its cells: numbers, or codes."""
+    """Return a derived column's attribute, and the operand (parsed expression) for its cells: numbers, or codes."""
     with prefix_errors(f"derived column '{column.name}': "):
         domains = {name: domain_of(*read) for name, read in inputs}
         if column.per_unit:
@@ -86,9 +86,9 @@ def _as_listed(column: DerivedColumn, part: Operand) -> Operand:
 
 
 def look_up(part: Operand, table: PublicTable) -> Operand:
-    """Return an operand that has a public table's entry for each cell of a part, missing where the table has none.
+    """Return an operand with the table's entry for each cell of `part`, missing where the table has no entry.
 
-    The new domain is public: it holds the entries of all values in the part's public domain.
+    The new domain is public: it holds the entries of all values in the public domain of `part`.
 
     Raises
     ------

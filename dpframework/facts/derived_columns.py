@@ -175,7 +175,7 @@ class DerivedColumn:
     def _make(self, inputs: Mapping[str, Input]) -> tuple[Attribute, Operand]:
         for name in self.inputs:
             if name not in inputs:
-                of_itself = "it is the column itself, so give it another name" if name == self.name else ""
+                of_itself = "a column cannot read itself, so give one another name" if name == self.name else ""
                 raise InputError(
                     f"derived column '{self.name}': reads the column '{name}', which is not in the schema before it; "
                     f"{of_itself or nearest(name, inputs)}"
@@ -285,9 +285,10 @@ def derive(
         What a number beyond the bounds becomes: "clamp" for the nearest bound, or "missing". If `values` leaves out a
         label that the expression may give, only "missing" is accepted.
     view
-        The side in a two-view table.
+        The side in a two-view table; by default the side of the columns that are read, if all are on one side.
     lookup
-        A public table, or a mapping. The cell is the value of the key that the expression gives, or missing without it.
+        A public table, or a mapping. A cell is the entry for the key that the expression gives, or missing if the table
+        has no such key.
     per
         "row", or "unit" if the expression is `any`, `all`, `count`, `sum`, `min`, `max`, `first`, `last` or `mode` of
         all rows of a unit. The table then has one row per unit (see `dpframework.facts.unit_aggregates`).

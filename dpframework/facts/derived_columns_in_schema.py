@@ -1,7 +1,7 @@
-"""What derived columns make of a schema: what they read, where they stand, and the schema of a table of units.
+"""How derived columns change a schema: which attributes they read, their order, and the schema of a table of units.
 
-A column that is computed per unit turns a table with one row for each row of its files into one with a row for each
-unit (see `UnitRows`).
+If a column is computed per unit, the table has one row for each privacy unit, and no longer one for each row of its
+files (see `UnitRows`).
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def with_inputs(
 @final
 @attrs.frozen
 class UnitRows:
-    """How the rows of a privacy unit in files become one row: their schema, and the columns computed from them.
+    """How all rows of a privacy unit become one row: the schema of these rows, and the columns computed from them.
 
     Attributes
     ----------
@@ -141,12 +141,12 @@ def split_by_unit(
 ) -> tuple[list[DerivedColumn], list[DerivedColumn], list[DerivedColumn]]:
     """Return three lists of columns: computed in each row of a file, per unit, and in the row of each unit.
 
-    A column that is not computed per unit is in the third list if it reads an earlier column of units.
+    A column that is not computed per unit is in the third list if it reads an earlier column with one cell per unit.
 
     Raises
     ------
     InputError
-        If a column reads columns of both kinds of rows.
+        If a column reads one column with a cell per row and another with a cell per unit.
     """
     of_rows, of_units, after = list[DerivedColumn](), list[DerivedColumn](), list[DerivedColumn]()
     names: set[str] = set()

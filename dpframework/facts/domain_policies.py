@@ -1,4 +1,4 @@
-"""The policies for values outside a schema, decided before the data is read, and so part of a plan."""
+"""The policies for values outside a schema's domains, decided before the data is read, and so part of a plan."""
 
 from __future__ import annotations
 

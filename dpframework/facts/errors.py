@@ -46,12 +46,12 @@ class NotOpened(InputError):  # noqa: N818 - names what happened
 
 
 class DoesNotFit(InputError):  # noqa: N818 - names what happened
-    """Rows that break a statement of their owner.
+    """Rows that contradict what their owner declared about them.
 
     Attributes
     ----------
     kind
-        What the rows break: "data-fits-schema", "rows", "max_rows" or "dates". A private run reveals nothing else.
+        The declaration: "data-fits-schema", "rows", "max_rows" or "dates". A private run reveals nothing else.
     """
 
     def __init__(self, message: str, *, kind: str = "data-fits-schema") -> None:

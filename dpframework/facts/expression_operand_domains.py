@@ -1,9 +1,8 @@
 """The operands of an expression. Each has a public domain, and a function from the cells of a row to a new cell.
 
 The cells of many rows form an array. Numbers are floats, NaN where missing. Truths are 0 and 1, labels are positions in
-the public list, and both are -1 where missing. Each operation computes with the floats of one row, always rounded in
-the same way, or chooses by the cells of one row. So a cell follows from its own row alone, wherever that row stands and
-on every machine.
+the public list, and both are -1 where missing. Each operation uses the cells of one row only, and rounds floats always
+in the same way. So a cell follows from its own row alone, wherever that row stands and on every machine.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Operations on cells of one row: arithmetic, comparison, logic, missing cells, bins and concatenation.
 
 Bounds of results follow from the bounds of the operands. Floating-point sums, products, quotients and roots are
-monotone, so the operation is applied to the bounds themselves. There is no logarithm or exponential: a library computes
-these in groups of rows, so the last digit may depend on where a row stands.
+monotone in each operand, so the operation is applied to the bounds themselves. There is no logarithm or exponential: a
+library computes these in groups of rows, so the last digit may depend on where a row stands.
 
 The functions take and return operands. Their docstrings describe the cell of the returned operand in one row.
 """
@@ -211,7 +211,7 @@ def compare_parts(sign: str, left: Operand, right: Operand) -> Operand:
 
 
 def _as_label_of(part: Operand, other: Operand) -> Operand:
-    """Return a part, or a label in its place, if the part is a constant number and the other side has labels.
+    """Return a label in place of a constant number if the other side has labels, and any other part unchanged.
 
     The label is the other side's label that stands for this number, or else the number as a text.
     """
@@ -230,7 +230,7 @@ def _require_label(part: Operand, other: Operand) -> None:
 
 
 def member(part: Operand, values: Sequence[float | str | bool]) -> Operand:
-    """Return whether a part is one of some constants. The result is missing if the part is missing.
+    """Return whether a part equals one of some constants. The result is missing if the part is missing.
 
     Raises
     ------

@@ -39,7 +39,7 @@ from dpframework.facts.expression_operations import (
 )
 from dpframework.facts.phrases import count_text
 
-MOST_LETTERS, MOST_DEPTH = 4_000, 40
+MOST_LETTERS, MOST_DEPTH = 4_000, 40  # of an expression: characters, and levels of its syntax tree
 _SIGNS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -172,7 +172,7 @@ def _name_of_column(call: ast.Call) -> str:
 
 
 def expression(text: str, domains: Mapping[str, Domain]) -> Operand:
-    """Return the operand that an expression stands for, given the domains of the columns.
+    """Return the operand that an expression stands for: its public domain, and the function that computes its cells.
 
     Parameters
     ----------

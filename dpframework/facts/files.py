@@ -22,11 +22,10 @@ T = TypeVar("T")
 
 @contextlib.contextmanager
 def stage_folder(out: Path, names: Collection[str]) -> Iterator[Path]:
-    """Yield an empty folder next to `out`. Its contents move to `out` if the block ends well.
+    """Yield an empty folder next to `out`. Its contents move to `out` if the block ends without an error.
 
     The folder is made before the block runs, so that an output that cannot be written is refused before any budget is
-    spent. If its contents cannot be moved afterwards, they stay beside `out` under another name, and the error says
-    where.
+    spent. If its contents cannot be moved afterwards, they stay beside `out` under another name. The error names it.
 
     Parameters
     ----------
@@ -195,7 +194,7 @@ def file_digest(path: Path, expected: str | None = None) -> bytes:
 
 
 def write_whole(path: Path, content: str | bytes, kind: FileKind | None = None, *, called: Path | None = None) -> None:
-    """Write a file to the disk. If that fails, an older file of that name is untouched.
+    """Write a file to the disk. If that fails, an older file of that name stays as it was.
 
     Parameters
     ----------
@@ -204,9 +203,9 @@ def write_whole(path: Path, content: str | bytes, kind: FileKind | None = None, 
     content
         The text of the file, which is written in UTF-8, or its bytes.
     kind
-        The kind of the file, which may replace an existing file of the same kind. With None no file is replaced.
+        The kind of the file. Only an existing file of the same kind is replaced. With None no file is replaced.
     called
-        The path that error messages about writing show in place of `path`, if the file is moved there afterwards.
+        The path to which the file is moved afterwards. Error messages about writing show it in place of `path`.
 
     Raises
     ------

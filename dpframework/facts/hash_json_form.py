@@ -8,14 +8,14 @@ from typing import Any
 
 
 def exact_form(value: Any, otherwise: Callable[[Any], Any]) -> Any:
-    """Return JSON content, in which numbers other than ints are texts. `otherwise` writes values unknown to JSON.
+    """Return a value as JSON content, in which numbers other than ints are texts.
 
     Parameters
     ----------
     value
         Any value, which may be a collection with any values inside.
     otherwise
-        The function that writes every value except numbers, texts, lists, tuples and mappings.
+        The function that gives the content of any value but None, numbers, texts, lists, tuples and mappings.
 
     Examples
     --------

@@ -13,7 +13,7 @@ MOST_TOML_BYTES: Final = 1 << 24
 #: The most bytes of a JSON file, such as a plan, results or a record of `verify`.
 MOST_JSON_BYTES: Final = 1 << 26
 
-#: The most parts of one TOML key, as in `[a.b.c]`. The time that Python takes grows with the square of their number.
+#: The most parts of one TOML key; `[a.b.c]` has three. Python reads a key in time quadratic in this number.
 MOST_KEY_PARTS: Final = 16
 
 #: How deep tables and lists may be nested in TOML.

@@ -1,4 +1,4 @@
-"""The one reader of JSON for every file that is read back, whoever may have written it, and its check by a JSON Schema.
+"""The one reader of JSON for all files, also those that strangers wrote, and a check of content by a JSON Schema.
 
 The reader returns plain values: dictionaries, lists, texts, numbers, true, false and null. Code that looks up a name
 from a file uses a table of known names, such as a registry, and never imports a name from a file.
@@ -109,7 +109,7 @@ def require_form(
 
 
 class _Real(float):
-    """A number with a point or an exponent, such as 2.0. JSON Schema would take 2.0 for an integer."""
+    """A number with a point or an exponent, such as 2.0. JSON Schema alone would accept 2.0 as an integer."""
 
     def is_integer(self) -> bool:
         """Return False, since it was not written as an integer."""

@@ -1,8 +1,8 @@
 """Descriptions, which are logical formulas over the attributes of one table, and the parts into which they divide rows.
 
 A literal is a formula that tests one attribute. Descriptions are public, since they come from the schema and from
-releases. They are evaluated row by row. The cells of `Cases` are disjoint, and each row lies in one of them. A literal
-that does not test for missing values neither holds nor fails on a missing value (Kleene's three-valued logic).
+releases. They are evaluated row by row. `Cases` divides the rows into disjoint cells by a list of descriptions. A
+literal that does not test for missing values neither holds nor fails on a missing value (Kleene's three-valued logic).
 """
 
 from __future__ import annotations
@@ -189,14 +189,14 @@ class Below(Literal):
         return self.threshold in self.numeric(schema).interior_cuts
 
     def holds(self, columns: Columns) -> Mask:
-        """Compare codes where the threshold is on the grid, else raw values."""
+        """Compare codes if the threshold is a public cut, else raw values."""
         attribute = self.numeric(columns.schema)
         if self.is_cut(columns.schema):
             return np.asarray(columns.codes(self.attribute) <= attribute.interior_cuts.index(self.threshold))
         return np.asarray(columns.values(self.attribute) < self.threshold)
 
     def fails(self, columns: Columns) -> Mask:
-        """Compare codes where the threshold is on the grid, else raw values. A missing value is not a number."""
+        """Compare codes if the threshold is a public cut, else raw values. On a missing value no negated test holds."""
         attribute = self.numeric(columns.schema)
         if self.threshold in attribute.interior_cuts:
             codes = columns.codes(self.attribute)
@@ -295,8 +295,8 @@ def fixes(description: Description, attribute: Attribute, *, holds: bool = True)
     """Tell whether all rows for which a description holds, or fails, have the same value of an attribute.
 
     A formula that joins tests by "and" holds only if each of them holds, so one test that fixes the attribute is
-    enough. The same is true if a formula that joins tests by "or" fails. False, also given for all other formulas and
-    for numeric attributes, which may be counted in other bins, means that nothing is known.
+    enough. The same is true if a formula that joins tests by "or" fails. For all other formulas the result is False,
+    and for numeric attributes, too, since these may be counted in other bins. False means that nothing is known.
 
     Parameters
     ----------

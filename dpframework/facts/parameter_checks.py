@@ -1,8 +1,8 @@
 """Checks of the parameters of miners and mechanisms, so that the same mistake is always refused in the same words.
 
 A validator checks the value of an attrs field, and its message names the field. Wrap a validator in
-`attrs.validators.optional` where None is allowed. A converter changes the value before it is validated. Its message
-cannot name the field, since attrs does not tell it the name.
+`attrs.validators.optional` where None is allowed. A converter changes the value before it is validated. A converter's
+message cannot name the field, since attrs does not tell a converter the field's name.
 """
 
 from __future__ import annotations

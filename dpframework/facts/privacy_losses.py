@@ -211,7 +211,8 @@ def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return a rho of zCDP that costs at most epsilon at delta, in closed form. It may not be the largest such rho.
 
     A loss of rho costs an epsilon of rho + 2 sqrt(rho log(1 / delta)) at delta (Bun and Steinke 2016, Proposition 1.3).
-    It is equal to the given epsilon if sqrt(rho) is sqrt(log(1 / delta) + epsilon) - sqrt(log(1 / delta)).
+    With L = log(1 / delta), this cost equals the given epsilon if sqrt(rho) = sqrt(L + epsilon) - sqrt(L)
+    = epsilon / (sqrt(L + epsilon) + sqrt(L)).
 
     Examples
     --------
@@ -229,7 +230,7 @@ def float_above(value: Fraction) -> float:
 
 
 def deviation_above(variance: Fraction, unit: Fraction = Fraction(1)) -> float:
-    """Return the standard deviation, in units and rounded up, with which Gaussian noise of this variance is drawn."""
+    """Return the standard deviation for drawing Gaussian noise of this variance, in multiples of `unit`, rounded up."""
     return math.nextafter(math.sqrt(float_above(variance)) / float(unit), math.inf)
 
 

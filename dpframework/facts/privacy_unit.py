@@ -2,10 +2,10 @@
 
 A unit is one row, or a person with at most k rows. A column of ids tells to whom a row belongs, or the owner only
 asserts k. Adding a person adds at most k rows. Replacing a person removes at most k rows and adds at most k others.
-As many rows are sure to come as leave only where the number of rows is public.
+These two numbers may differ if the number of rows is secret, and are equal if it is public.
 
-**Group privacy.** Take two tables that differ by one unit. Pair rows that leave with rows that come, as long as there
-are both. This gives r replacements. The rows left over are added or removed; s is their number, and r + s <= k. So a
+**Group privacy.** Take two tables that differ by one unit. Pair removed rows with added rows, until none of one kind is
+left. Each of the r pairs is a replacement. The s rows left over are added or removed, and r + s <= k. So a
 path of r + s steps leads from one table to the other, and each step changes one row. Let a release lose at most R for a
 replaced row, and at most A for an added or removed row. Then it loses at most r R + s A <= k max(R, A) in pure epsilon,
 and (r sqrt(R) + s sqrt(A))^2 <= k^2 max(R, A) in zCDP (Bun and Steinke 2016, Proposition 1.9). This holds for every
@@ -17,8 +17,8 @@ composition from this.
 holds units of that period with at most k rows each, and all of the above holds for this table. It has no rows of other
 periods. So for neighbours that differ by a person in one period, the releases of all periods together lose no more than
 the releases of that period. A person's whole history consists of one such unit for each period in which they have rows.
-It loses at most the sum over these periods. (The releases of a period depend on earlier releases and on the rows of
-that period, so their losses add up as in adaptive sequential composition.)
+The loss for the history is at most the sum of the losses of these periods. (The releases of a period depend on earlier
+releases and on the rows of that period, so their losses add up as in adaptive sequential composition.)
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class PrivacyUnit:
         Raises
         ------
         InputError
-            If the unit has periods, and it was not said which one is read.
+            If the unit has periods, and `during` has not chosen the period that is read.
         """
         if self.period is not None and self.span is None:
             raise InputError(
@@ -272,7 +272,7 @@ class UnitChange:
         The most rows by which neighbours differ. At most this many are added, or removed, or both if a unit is
         replaced.
     resizes
-        Whether replacing a unit may change the number of rows, so that a row may leave without another row coming.
+        Whether replacing a unit may change the number of rows, so that a row may be removed with no row added for it.
     """
 
     rows: int = 1

@@ -36,8 +36,8 @@ from dpframework.facts.value_checks import finite_number, plain_number, visible_
 #: The value of a key.
 Value: TypeAlias = str | float | bool
 
-MOST_KEYS = 100_000
-MOST_BYTES = 1 << 26
+MOST_KEYS = 100_000  # of one public table
+MOST_BYTES = 1 << 26  # of its Parquet or Excel file
 PARQUET = ".parquet"
 
 

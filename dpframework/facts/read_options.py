@@ -103,8 +103,9 @@ class ReadOptions:
     null
         Texts that stand for a missing value in every column.
     decimal, thousands
-        The signs of numbers in texts, for every numeric column (see `ColumnOptions`). With a decimal comma, or a
-        sign between thousands, a text in another spelling is not a number.
+        The decimal sign, and the sign between thousands, in numbers that are written as texts, for every numeric column
+        (see `ColumnOptions`). With a decimal comma, or a sign between thousands, a text in another spelling is not a
+        number.
     date
         The formats of those columns of dates that give no formats themselves.
     columns
