@@ -24,8 +24,8 @@ from dpframework.facts.errors import InputError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-#: Wider classes that are accepted. A float may be any real number, since a study's epsilon is a fraction. A fraction may
-#: be any rational number, such as a whole number.
+#: Wider classes that are accepted. For a float, any real number is accepted, since a study's epsilon is a fraction. For
+#: a fraction, any rational number is accepted, such as a whole number.
 _NUMBERS: Mapping[Any, type] = {float: numbers.Real, Fraction: numbers.Rational}
 #: Generic types. Typeguard compares only the class of their values, not what these hold.
 _BY_CLASS = (os.PathLike, Iterable)

@@ -140,7 +140,7 @@ class Schema:
 
     @functools.cached_property
     def derivation(self) -> tuple[DerivedColumn, ...]:
-        """All derived columns: in each row of a file, per unit, and in the row of each unit."""
+        """All derived columns: those computed in each row of a file, those per unit, and those in a unit's row."""
         return self.derive if self.per_unit is None else (*self.in_files.derive, *self.per_unit.columns, *self.derive)
 
     @functools.cached_property

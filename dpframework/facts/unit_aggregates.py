@@ -9,14 +9,15 @@ made from the list of f(rows of p), for each person p who has a row. So
 - adding a person, with any number of rows, adds one row to this table. Removing a person removes one row, and replacing
   a person replaces one row. No other row changes, since f reads the rows of its own person alone, and the domains of
   its results are public. The new table is a neighbour of the old one by one row, and all sensitivities for one row
-  hold. So no bound on the rows of a person is needed, and no loss counts k times. With a bound the same would hold,
-  since the person's own rows decide which k of them are kept. But a bound would change counts and sums for no gain, so
-  none is applied;
-- adding or removing a row changes f(rows of p) for one p. Then one row of this table is replaced. If it is the only row
-  of p, one row of this table is added or removed instead. A replaced row may change two rows of this table. Under
-  add-or-remove-one, replacing a row of this table counts as removing one row and adding one row. So a claim about one
-  *row* of the file would cost up to two rows of this table, and up to four for a replaced row. Therefore such columns
-  are only for studies that protect the people whom the ids name.
+  hold. So no bound k on the rows of a person is needed, and no loss is multiplied by k. With a bound the same would
+  hold, since the person's own rows decide which k of them are kept. But a bound would change counts and sums for no
+  gain, so none is applied;
+- adding or removing a row of the file changes f(rows of p) for one p. Then one row of this table is replaced. If p has
+  no other row, one row of this table is added or removed instead. Replacing a row of the file may move it from one
+  person to another, which changes two rows of this table. Under add-or-remove-one, replacing a row of this table counts
+  as removing one row and adding one row. So a claim about one *row* of the file would cost up to two rows of this
+  table, and up to four for a replaced row. Therefore such columns are only for studies that protect the people whom the
+  ids name.
 """
 
 from __future__ import annotations

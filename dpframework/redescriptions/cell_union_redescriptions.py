@@ -19,10 +19,10 @@ from dpframework.facts.logical_descriptions import Description
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
 
-ROUNDS = 6  # the rounds of `shown_from`; each divides its error by at least 5, as supports are at least 4 deviations
+ROUNDS = 6  # of the iteration in `shown_from`; each divides the error by 5 or more, as supports are >= 4 deviations
 DEVIATIONS = 4  # the smallest support, in deviations of its noise
 LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # the smallest and the largest support, as shares of the rows
-LIKELY_SHARE = 0.3  # few redescriptions hold for a larger share of the rows, since scores are capped there
+LIKELY_SHARE = 0.3  # few redescriptions hold for a larger share of the rows, since a match's score is capped at `CAP`
 # Two unions count as the same if they differ in few rows: fewer than the share `SAYS_NOTHING` of all rows, plus
 # `OF_NOISE` deviations of the noise.
 SAYS_NOTHING, OF_NOISE = 0.02, 1.5
@@ -46,8 +46,8 @@ class ReportConditions:
         The fewest rows for which both sides hold, by default a small share of all (`LEAST_SHARE`). In addition, their
         number must be well above its noise (see `DEVIATIONS`).
     max_support
-        The most rows for which either side holds, by default seven tenths of all. This leaves out
-        tautologies, which hold for nearly all rows.
+        The most rows for which one side may hold, by default seven tenths of all rows. The bound applies to each side,
+        and leaves out descriptions that hold for nearly all rows.
     """
 
     min_jaccard: float
@@ -84,7 +84,7 @@ class CellTable:
     def redescription(
         self, sides: tuple[Description, Description], left: Masks, right: Masks, min_jaccard: float
     ) -> Redescription:
-        """Return the redescription whose sides hold in these cells. It is `reported` from its `shown_from` on."""
+        """Return the redescription whose sides hold in these cells, with the index from which on it is reported."""
         inside, outside = self.counts[left], self.counts[~left]
         parts = inside[:, right], inside[:, ~right], outside[:, right]
         both, left_only, right_only = (Noisy(float(part.sum()), self.variance * part.size) for part in parts)
@@ -93,7 +93,7 @@ class CellTable:
         return Redescription(*sides, both=both, **only, rows=self.total, shown_from=floor)
 
     def shown_from(self, both: Noisy, apart: Noisy, min_jaccard: float) -> float:
-        """Return the least noisy index at which a redescription with this noise is `reported`."""
+        """Return the index from which on a redescription with this noise is shown (see `reported`)."""
         either = max(max(both.value, 0.0) + max(apart.value, 0.0), 1.0)
         floor = min_jaccard
         for _ in range(ROUNDS):

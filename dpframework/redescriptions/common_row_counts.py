@@ -1,6 +1,6 @@
-"""Count the rows that pairs of tests of two views have in common, with bits or with tables.
+"""Count the rows for which both tests of a pair hold, one test of each view, with bits or with cross tables.
 
-As bits, sets of rows are computed from the binary digits of codes, since there are fewer digits than tests. Counting
+With bits, sets of rows are computed from the binary digits of codes, since there are fewer digits than tests. Counting
 the common rows of two sets takes one or two instructions for 64 rows. Where two attributes have many pairs of tests,
 each row is counted once in the attributes' cross table instead, and the counts of the pairs are sums over that table.
 Which way is taken depends on the numbers of tests, which are public.
@@ -25,7 +25,7 @@ from dpframework.tables.fast_code_counts import joint_codes
 from dpframework.tables.joint_counts import JointCounts
 
 TILE = 1 << 16  # the rows of a tile, a part of a block whose bits for all tests fit the processor's cache
-MOST_KEPT = 1 << 26  # the most bytes of sets that are kept from one choice of a match to the next
+MOST_KEPT = 1 << 26  # the most bytes of sets that are kept from one choice of a match (a pair of tests) to the next
 MOST_AS_BITS = 256  # beyond this number of pairs of tests, counting rows in a table takes less time
 Masks = NDArray[np.bool_]
 Words = NDArray[np.uint64]

@@ -14,14 +14,15 @@ Its error alpha, the chance of a miss, has these parts:
   the distance from j to the floor, all in deviations of D(j). j is left out if this chance is below alpha / 4 (a
   truncated distribution, as in Lee, Sun, Sun and Taylor 2016). For the distance to the floor, the number of rows for
   which at least one side holds is taken to be its noisy count.
-- alpha / 10 for all `among` candidates at once. Intervals at alpha / 10 / among hold for all of them together,
-  whichever are shown (Bonferroni). So the lower end is never put below the lower end of this interval. That helps if
-  the index shown is just above the floor (the hybrid of Andrews, Kitagawa and McCloskey 2024).
+- alpha / 10 for all `among` candidates at once. If each candidate has an interval of error alpha / 10 / among, all
+  these intervals hold together, whichever are shown (Bonferroni). So the lower end is never put below the lower end of
+  the candidate's own interval among these. That helps if the index shown is just above the floor (the hybrid of
+  Andrews, Kitagawa and McCloskey 2024).
 - alpha / 2 for the upper end, as if there were no selection. Selection raises the index shown, so the upper end then
   holds even more often.
 
-The rest, 3 alpha / 20, is for a selection that the above ignores: of several redescriptions that hold for nearly the
-same rows, the best is shown.
+The rest, 3 alpha / 20, is a reserve for a selection that these parts ignore: of several redescriptions that hold for
+nearly the same rows, only the best is shown.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float
     Parameters
     ----------
     both, apart
-        The noisy counts of the rows for which both sides hold, and of those for which just one holds.
+        The noisy count of the rows for which both sides hold, and that of the rows for which just one side holds.
     error
         The chance that the interval may miss the exact index.
     floor
@@ -60,7 +61,7 @@ def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float
 
 
 def _is_left_out(both: Noisy, apart: Noisy, floor: float, j: float, chance: float) -> bool:
-    """Tell whether noise that lifts j above the floor has less than this chance to lift it to the index shown."""
+    """Tell whether noise that lifts index j above the floor lifts it to the index shown with less than `chance`."""
     deviation, step = noise_at(both, apart, j)
     # `both.value` is positive here: otherwise the lower end is 0, and this function is not called.
     either = both.value + max(apart.value, 0.0)
@@ -72,8 +73,8 @@ def so_far_above(shown: float, floor: float) -> float:
     """Return the chance that noise is at least `shown` deviations above 0, given that it is at least `floor` above.
 
     The result is the larger of the chances for normal and for Laplace noise. The chances for sums of both seem to lie
-    in between. We have no proof of this. The tests draw many mixtures. If `floor` is above sqrt(2) deviations, the
-    chance for Laplace noise is the larger one. So the normal tail of the floor is cut off there, which avoids 0 / 0.
+    in between. We have no proof of this, so the tests draw many mixtures. If `floor` is above sqrt(2) deviations, the
+    chance for Laplace noise is the larger one. So the normal tail is taken at sqrt(2) then, which avoids 0 / 0.
 
     Examples
     --------

@@ -3,9 +3,10 @@
 A match is a pair of tests, one of each view, that should hold for nearly the same rows. For each match a row is in one
 of four states: neither side holds for it, only the left one, only the right one, or both. A table counts the rows in
 the 64 cells that three matches make. A design says which three matches each table counts, so that any two matches meet
-in a table. The joint distribution over all 4**k states of k matches is log-linear, with one parameter for each cell of
-each table. It is fitted by least squares, beginning with the uniform distribution. Overlapping tables average their
-independent noise, and together determine the combinations that no single table counts.
+in a table. The joint distribution over all 4**k states of k matches is log-linear: up to a constant, the logarithm of a
+state's probability is a sum of one parameter for each table, that of the cell in which the state lies. The parameters
+are fitted by least squares, beginning with the uniform distribution. Overlapping tables average their independent
+noise, and together determine the combinations that no single table counts.
 
 All of this is post-processing of released counts.
 """
@@ -33,7 +34,7 @@ FARTHEST = 2.0  # the most that a step moves a parameter; a fit cannot recover o
 
 #: For each number of matches, the three matches of each table. Any two meet in at least one table. The tables of 7 are
 #: the lines of the Fano plane, and those of 9 are the lines of the affine plane of order 3, where any two points are on
-#: exactly one line. No table holds 0, 1 and 2, as the kernel in `joint_distribution_sum` requires.
+#: exactly one line. No table holds all of 0, 1 and 2, as the kernel in `joint_distribution_sum` requires.
 DESIGNS = MappingProxyType(
     {
         5: ((0, 1, 3), (0, 2, 4), (1, 2, 4), (2, 3, 4)),

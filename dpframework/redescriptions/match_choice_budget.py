@@ -11,7 +11,7 @@ from fractions import Fraction
 from dpframework.facts.schema import Schema
 
 SOME_ROWS = 2_500  # the number of rows to plan for if the schema states none
-LOOSE = 10_000  # a higher bound on the number of rows is replaced by this number
+LOOSE = 10_000  # a bound on the number of rows that is above this number is replaced by it
 #: The share of the rows beyond which a match gains nothing by holding for more rows.
 CAP = Fraction(3, 10)
 WITHIN = 0.08  # how far from the best a choice may be to be worth its budget, as a share of the rows
@@ -40,7 +40,7 @@ def cap_of(rows: float) -> int:
 
 
 def choices_carried(budget: float, candidates: int, most: int) -> int:
-    """Return how many matches can be chosen with an epsilon.
+    """Return how many matches an epsilon can choose, so that each is close enough to the best.
 
     A choice by the exponential mechanism with epsilon e among m candidates is roughly within ln(m) / e rows of the
     best. If k choices share the epsilon equally, each is within k ln(m) / epsilon rows. The number returned is the k

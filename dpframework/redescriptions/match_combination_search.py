@@ -9,13 +9,14 @@ the joint distribution is clearly above the target, its supports are within thei
 of the combinations shown before it. A literal is left out if, up to noise, its side holds for nearly the same rows
 without it.
 
-**How large the errors of a combination may be.** A parametric bootstrap draws tables from the fitted joint
-distribution, adds fresh noise of the same scale, fits again from the uniform distribution, and reads the combinations
-that are shown. The spread of a Jaccard index over these repetitions is its standard error. This lacks the error of the
-model itself, which matters for three matches that no table counts together. That error is estimated from three matches
-of one table: how far their index moves if the fit sees only pairs of matches. `Redescription.deviation` is the root of
-the sum of both squares. Intervals of 3.2 deviations (3.6 for a support) hold in 95 % of the cases, and stars are given
-at 3. This is measured and not proved (`docs/redescriptions.md`).
+**How large the errors of a combination may be.** A parametric bootstrap takes the tables that the fitted joint
+distribution expects. It adds fresh noise of the same variance, fits again from the uniform distribution, and reads the
+combinations that are shown. The root mean square by which a Jaccard index changes in these repetitions is its standard
+error. This lacks the error of the model itself, which matters for three matches that no table counts together. The
+model's error is estimated from three matches of one table: how far their index moves if the fit sees only pairs of
+matches. `Redescription.deviation` is the root of the sum of the squares of both errors. Intervals of 3.2 deviations
+(3.6 for a support) hold in 95 % of the cases, and stars are given at 3. This is measured and not proved
+(`docs/redescriptions.md`).
 
 All of this is post-processing of released counts.
 """
@@ -40,7 +41,7 @@ from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
 
 REPLICATES = 14  # the repetitions of the bootstrap
-# Fourteen replicates alone can agree by chance. So three more count as if they were off by 0.02.
+# Fourteen repetitions alone can agree by chance. So `POOLED` more are added, each as if it were off by `FLOOR`.
 POOLED, FLOOR = 3, 0.02
 MARGIN = 0.03  # how far a Jaccard index must be above the wanted one, since a model errs beyond the noise
 LEAST_SHARE = 0.03  # the smallest support, as a share of the rows

@@ -2,10 +2,10 @@ r"""Matches of tests of two views, scored in rows, so that one row moves a score
 
 A *view* is a set of attributes. A *test* is a literal: a value of an attribute, or "below a public cut". A *match* is
 one test of each of two views, in one of two orientations: both should hold for the same rows, or one exactly where the
-other does not. For a match, B is the number of rows for which both sides hold, and N the number of rows for which
-neither holds (both attributes are known, and both tests fail). A is the number of all other rows for which at least one
-attribute is known. For a row with a missing value neither the test nor its negation holds. It counts in A if the other
-attribute is known, and nowhere otherwise.
+other does not. A match's *sides* are its two tests; in the second orientation the right test is negated. B is the
+number of rows for which both sides hold. N is the number of rows for which both attributes are known and neither side
+holds. A is the number of all other rows for which at least one attribute is known. For a row with a missing value
+neither the test nor its negation holds. The row counts in A if the other attribute is known, and nowhere otherwise.
 
 **The score.** With w the target for the Jaccard index and c a public number of rows,
 
@@ -14,28 +14,27 @@ attribute is known, and nowhere otherwise.
 (1 - w) B > w A exactly if B / (B + A) > w. So a positive score says that the Jaccard index is above w for both B and N,
 that is, for the match and its complement. An added row counts in B, in N, in A or in none of them. In B or N it raises
 q by 1 - w or 0. In A it lowers q by w. So q moves by an amount in [-w, 1 - w], and two scores move apart by at most 1,
-for every w and c. A replaced row moves q by at most w + (1 - w) = 1, when it goes from A to the smaller of B and N or
-back.
+the length of that interval, for every w and c. A replaced row moves q by at most w + (1 - w) = 1, when it goes from A
+to the smaller of B and N or back.
 
 **Few rows.** Large matches hide small ones, which cannot gain more than their rows. With a public number m of rows,
 
     q = min((1 - w) min(B, N, c), w (m - B)) - w A
 
-is positive only if fewer than m rows are in B, and it can be largest if w m rows are in B. A row in B lowers the second
-term by w, and a row in A lowers q by w. So q moves by an amount in [-w, 1 - w] as before, and by at most w + (1 - w) if
-a row is replaced.
+is positive only if fewer than m rows are in B. With A = 0 and large N and c it is largest at B = w m, where both terms
+are equal. A row in B lowers the second term by w, and a row in A lowers q by w. So q moves by an amount in [-w, 1 - w]
+as before, and by at most w + (1 - w) if a row is replaced.
 
-**Different from a known set.** Let S be a set of rows given by public descriptions, and M the set of rows of B or of N.
-With d the largest Jaccard index of M and S that is allowed, the term::
+**Different from a known set.** Let S be a set of rows given by public descriptions. Let M be the set of rows that B
+counts, or the set that N counts. With d the largest Jaccard index of M and S that is allowed, the term::
 
     k (d |M or S| - |M and S|),    k = min((1 - w) / d, w / (1 - d)),
 
 is positive exactly if their index is below d. An added row moves the term by -k (1 - d) if it is in both sets, by k d
 if it is in one of them, and by 0 otherwise. By the choice of k these amounts are in [-w, 1 - w]. If each of several
 functions moves by an amount in an interval, so does their minimum. So the minimum of q and of such terms, for both M
-and any number of sets S, still has spread 1. A replaced row moves it by at most the length of that interval, again 1.
-So sets may come from any release, and are given at run time. All this holds for any c, so c may come from a release
-too.
+and any number of sets S, moves by an amount in [-w, 1 - w], too, and by at most 1 if a row is replaced. This holds for
+all sets S and every c. So both may come from releases, and are given at run time.
 """
 
 from __future__ import annotations
@@ -361,7 +360,10 @@ _KNOWN = np.array([1])  # the number of the set of rows where a test's attribute
 
 
 def _two_tests(both: int, one: int, neither: int) -> NDArray[np.int64]:
-    """Return numbers of rows in common. Each axis has a test, the rows where its attribute is known, and all rows."""
+    """Return the numbers of rows that a left and a right set have in common, shape (left sets, right sets).
+
+    Each side has three sets: the rows of a test, the rows where its attribute is known, and all rows.
+    """
     rows = both + one + neither
     return np.array([[both, both + one, both + one], [both, rows, rows], [both, rows, rows]])
 

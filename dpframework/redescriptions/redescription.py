@@ -5,7 +5,7 @@ are about the exact counts of this table, not about a population.
 
 The Jaccard index and the p-value are those of Galbrun and Miettinen, Redescription Mining, 2017. The counts of a
 redescription must be independent, and each must be a released cell or a sum of released cells, with discrete Laplace or
-discrete Gaussian noise.
+discrete Gaussian noise. A redescription with a `deviation` is an exception: its counts come from a fitted model.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpframework.results.noisy_counts import CONFIDENCE, Noisy, as_noisy, error_
 from dpframework.results.result import StoredResult
 from dpframework.results.share_intervals import least_share, noise_at
 
-ERROR = 0.05  # the chance that a redescription is trusted wrongly, and the share of artefacts that pruning leaves
+ERROR = 0.05  # the chance that any redescription is trusted wrongly, and the share of artefacts that pruning leaves
 MOST_SHARE = 0.8  # the largest share of the rows that a side of a starred redescription may hold for
 # Intervals by a bootstrap are wider by these factors. They cover errors that a bootstrap misses, and the selection of
 # what is shown. At a level of 0.95 they reach 3.2 deviations for an index and 3.6 for a support.
@@ -203,7 +203,7 @@ class Redescription(StoredResult):
         candidates
             See `trusted`.
         min_support, max_share
-            The fewest rows for which both sides hold, and the largest share of the rows for which either side holds.
+            The fewest rows for which both sides hold, and the largest share of the rows for which a single side holds.
         """
         if self.left_only is None or self.right_only is None or self.rows is None:
             return False
@@ -246,7 +246,8 @@ class Redescription(StoredResult):
     def clearance(self) -> float:
         """Return the largest quantile of noise at which `trusted` holds.
 
-        If j is half of the Jaccard index shown, the difference in `jaccard_interval` is half of `both`.
+        If j is half of the Jaccard index shown, then (1 - j) both - j apart, the difference in `jaccard_interval`, is
+        both / 2. The result is this difference in deviations of its noise.
         """
         if self.both.value <= 0:
             return -math.inf

@@ -1,4 +1,4 @@
-"""The redescriptions that a miner found, ranked, starred, pruned and stored."""
+"""The redescriptions that a miner found, ranked, pruned and stored, with a star if one is good in spite of noise."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
         return tuple(item.starred(self.candidates, self.min_support, self.max_share) for item in self.items)
 
     def min_support_from_scatter(self) -> float:
-        """Return the least noisy support at or above which few redescriptions are artefacts of noise.
+        """Return the noisy support from which on few redescriptions are artefacts of noise.
 
         The noisy Jaccard index of an artefact is more than twice the exact one. The k redescriptions of largest support
         are kept, for the largest k such that each of them would be trusted if it had been chosen from candidates / k.
@@ -237,7 +237,7 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
         return without_math(axes)
 
     def plot_map(self, x: str, y: str, ax: Any | None = None) -> Any:
-        """Draw where the sides hold that test only two numeric attributes, such as a longitude and a latitude.
+        """Draw where those sides hold that test only two numeric attributes, such as a longitude and a latitude.
 
         A region shows where a description with public thresholds holds. No row is read, and none is shown. The legend
         has the other side of each redescription, with the noisy Jaccard index and a star where it is starred. Only the

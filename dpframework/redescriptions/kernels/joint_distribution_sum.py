@@ -15,9 +15,9 @@ LOW = 3  # how many positions the kernel runs through together; no table holds a
 def sum_states(weights: Floats, positions: NDArray[np.int64], number: int, sums: Floats, states: Floats) -> float:
     """Sum products of weights over states, for each cell of each table, and return their sum over all states.
 
-    A state has a digit from 0 to 3 at each position. Table t has a weight for each of its 64 cells. In base 4, a cell's
-    number has the digits at positions[t], the first one lowest. The positions of a table increase. A state lies in one
-    cell of each table, and its product is the product of these cells' weights.
+    A state has a digit from 0 to 3 at each position. Table t has a weight for each of its 64 cells. A state lies in one
+    cell of each table. In base 4, the cell's number has the state's digits at positions[t], the first one lowest. The
+    positions of a table increase. The product of a state is the product of the weights of its cells.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _sum_states(
 def _add_back(
     paired: Floats, here: float, positions: NDArray[np.int64], digits: NDArray[np.int64], sums: NDArray[Any]
 ) -> None:
-    """Add sums over all digits of the low positions to the cells of all tables. The other digits are given."""
+    """Add sums over all digits of the low positions to the cells of all tables. `digits` has the other digits."""
     for t in range(len(sums)):
         first, second, third = positions[t, 0], positions[t, 1], positions[t, 2]
         if second < LOW:

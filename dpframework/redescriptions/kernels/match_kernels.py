@@ -81,7 +81,7 @@ def _count_common(
 
 @njit(nogil=True, cache=True, inline="always")
 def _cells(counts: Any, i: int, j: int, known_left: int, known_right: int) -> tuple[int, int, int, int, int]:
-    """Return the numbers of rows where both tests hold, only the left, only the right, neither, or one is unknown."""
+    """Return the rows where both tests hold, only the left, only the right, neither, or just one attribute is known."""
     n11 = counts[i, j]
     n10 = counts[i, known_right] - n11
     n01 = counts[known_left, j] - n11
@@ -103,8 +103,8 @@ def match_scores(
 ) -> None:
     """Fill in the scores of all matches, shape (2, left tests, right tests).
 
-    The first entry is for tests that should hold for the same rows. The second is for tests of which one should hold
-    exactly where the other fails.
+    scores[0] is for tests that should hold for the same rows. scores[1] is for tests of which one should hold exactly
+    where the other fails.
 
     Parameters
     ----------
