@@ -36,10 +36,10 @@ _Hint: TypeAlias = "tuple[str, Any, tuple[type, ...]]"
 
 
 def typechecked(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function, so that it refuses arguments that are not of the annotated types before it begins.
+    """Decorate a function so that, before it begins, it refuses arguments that are not of the annotated types.
 
-    The message names the argument, its type and the type that is needed. It shows no value, since a value may come from
-    a row.
+    The message names the argument, its type and the type that is needed. The message shows no value, since a value may
+    come from a row.
 
     Raises
     ------

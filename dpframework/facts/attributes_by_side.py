@@ -70,7 +70,7 @@ def attributes_of_views(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[At
 
 
 def require_joinable(schema: Schema, id: str | None, unit: PrivacyUnit) -> None:  # noqa: A002
-    """Refuse a schema whose two views cannot be joined, and a unit other than the one that the joining column names.
+    """Refuse a schema whose two views cannot be joined, and a unit whose ids are not in the column that joins them.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ def require_joinable(schema: Schema, id: str | None, unit: PrivacyUnit) -> None:
     Raises
     ------
     InputError
-        If an attribute has no view, a view has no attribute, the table has one row per unit, the unit has other ids, or
-        `[read]` has options for the joining column although that is an attribute.
+        If an attribute has no view, a view has no attribute, or the table has one row per unit. If the unit's ids are
+        in another column than `id`. If the joining column is an attribute, and `[read]` has options for it.
     """
     unit.require_joined_by(id)
     attributes_of_views(schema)

@@ -8,8 +8,8 @@ integers floats, and a text makes numbers objects. The row must not change what 
 - a number that is not whole and that a 32-bit float holds exactly becomes the shortest decimal number that rounds to
   this 32-bit float. So 0.1 is the same value in either precision;
 - a text is a number if it is written as programs write one ("-1.5e+16", "inf"; "007", "+1" and "1_000" are texts);
-- true and false, and the texts "true" and "false" in upper or lower case, are 1 and 0, since libraries store them so in
-  a column with numbers;
+- true and false are 1 and 0, since libraries store them so in a column with numbers. The texts "true" and "false", in
+  upper or lower case, are 1 and 0, too;
 - any other text is itself, without the space around it; a blank text is missing, as are null and NaN.
 
 Labels of a schema are read by the same rule. A numeric attribute takes the number itself, in its full precision.

@@ -156,8 +156,8 @@ class ColumnOptions:
         The unit of the number that a date becomes, "years", "days" or "hours". By default years, or hours where
         no format has a date. A column with `date` or `date_unit` holds dates.
     labels
-        For each label the texts that it stands for. A text that is not listed stays as it is, unless `ranges` or
-        `other` give it a label.
+        For each label the texts that it stands for. A text that is not listed may get a label by `ranges` or `other`.
+        Otherwise it stays as it is.
     ranges
         For each label the numbers that it stands for, from the first bound up to the second, which is excluded.
     other

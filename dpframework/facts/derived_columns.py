@@ -175,7 +175,7 @@ class DerivedColumn:
     def _make(self, inputs: Mapping[str, Input]) -> tuple[Attribute, Operand]:
         for name in self.inputs:
             if name not in inputs:
-                of_itself = "a column cannot read itself, so give one another name" if name == self.name else ""
+                of_itself = "a column cannot read itself, so rename this one" if name == self.name else ""
                 raise InputError(
                     f"derived column '{self.name}': reads the column '{name}', which is not in the schema before it; "
                     f"{of_itself or nearest(name, inputs)}"

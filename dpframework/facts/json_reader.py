@@ -1,7 +1,7 @@
 """The one reader of JSON for all files, also those that strangers wrote, and a check of content by a JSON Schema.
 
-The reader returns plain values: dictionaries, lists, texts, numbers, true, false and null. Code that looks up a name
-from a file uses a table of known names, such as a registry, and never imports a name from a file.
+The reader returns plain values: dictionaries, lists, texts, numbers, true, false and null. A name that a file holds is
+never imported. Code looks it up in a table of known names, such as a registry.
 """
 
 from __future__ import annotations

@@ -211,8 +211,8 @@ def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return a rho of zCDP that costs at most epsilon at delta, in closed form. It may not be the largest such rho.
 
     A loss of rho costs an epsilon of rho + 2 sqrt(rho log(1 / delta)) at delta (Bun and Steinke 2016, Proposition 1.3).
-    With L = log(1 / delta), this cost equals the given epsilon if sqrt(rho) = sqrt(L + epsilon) - sqrt(L)
-    = epsilon / (sqrt(L + epsilon) + sqrt(L)).
+    Let L = log(1 / delta). This cost equals the given epsilon if sqrt(rho) = sqrt(L + epsilon) - sqrt(L), which is
+    epsilon / (sqrt(L + epsilon) + sqrt(L)).
 
     Examples
     --------
@@ -297,7 +297,7 @@ class PrivacyLoss:
 
 @attrs.frozen
 class ByRelation:
-    """One amount under each relation, such as a loss or the change of an answer. None where there is no valid claim.
+    """One amount under each relation, such as a loss or a change of an answer; None if nothing can be claimed.
 
     The replace-one loss of a parallel composition needs its parts' add-or-remove losses, so both are kept together.
     """

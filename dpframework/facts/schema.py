@@ -1,7 +1,6 @@
 """The schema, which holds the public facts about a table (its attributes, row counts and file options) but no data.
 
-A schema is complete before a run opens the private table, so every value in it may be shown, stored in a plan, and used
-in an error message.
+A schema is complete before a run opens the private table. So every value in it may be shown, also in plans and errors.
 """
 
 from __future__ import annotations

@@ -74,8 +74,8 @@ def read_ratio(written: object) -> Fraction:
     Raises
     ------
     ValueError, TypeError, ZeroDivisionError
-        If it is not a number, or its exponent has four digits or more, since such a short text may stand for a number
-        that takes gigabytes.
+        If it is not a number, or its exponent has four digits or more. A short text with such an exponent may stand for
+        a number that takes gigabytes.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 With bits, sets of rows are computed from the binary digits of codes, since there are fewer digits than tests. Counting
 the common rows of two sets takes one or two instructions for 64 rows. Where two attributes have many pairs of tests,
-each row is counted once in the attributes' cross table instead, and the counts of the pairs are sums over that table.
+each row is counted once in the attributes' cross table instead. The counts of the pairs are then sums over that table.
 Which way is taken depends on the numbers of tests, which are public.
 """
 
@@ -38,8 +38,8 @@ Integers = NDArray[np.int64]
 class ViewTests:
     """The tests of a view, and the sets of rows that are counted for it.
 
-    The sets are the rows of each test, then, for each attribute that may be missing, the rows where it is known, and
-    last all rows.
+    The first sets are the rows of each test. Then come, for each attribute that may be missing, the rows where it is
+    known. The last set is all rows.
 
     Attributes
     ----------

@@ -10,10 +10,10 @@ Its error alpha, the chance of a miss, has these parts:
 
 - alpha / 4 for the lower end, *given that the index shown is above the floor*. Suppose that the exact index is j, and
   that noise lifted it above the floor. The chance that noise lifted it as far as the index shown is
-  Pr[Z >= z] / Pr[Z >= c]. Here Z is the noise of D(j), z is the distance from j to the index shown, and c is
-  the distance from j to the floor, all in deviations of D(j). j is left out if this chance is below alpha / 4 (a
-  truncated distribution, as in Lee, Sun, Sun and Taylor 2016). For the distance to the floor, the number of rows for
-  which at least one side holds is taken to be its noisy count.
+  Pr[Z >= z] / Pr[Z >= c]. Here Z is the noise of D(j), z is D(j) of the noisy counts, and c is D(j) of counts with
+  an index at the floor, all in deviations of D(j). The index j is left out if this chance is below alpha / 4 (a
+  truncated distribution, as in Lee, Sun, Sun and Taylor 2016). To compute c, the number of rows for which at least one
+  side holds is taken to be its noisy count.
 - alpha / 10 for all `among` candidates at once. If each candidate has an interval of error alpha / 10 / among, all
   these intervals hold together, whichever are shown (Bonferroni). So the lower end is never put below the lower end of
   the candidate's own interval among these. That helps if the index shown is just above the floor (the hybrid of
@@ -61,7 +61,7 @@ def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float
 
 
 def _is_left_out(both: Noisy, apart: Noisy, floor: float, j: float, chance: float) -> bool:
-    """Tell whether noise that lifts index j above the floor lifts it to the index shown with less than `chance`."""
+    """Tell whether noise that lifts j above the floor has a chance below `chance` to lift it to the index shown."""
     deviation, step = noise_at(both, apart, j)
     # `both.value` is positive here: otherwise the lower end is 0, and this function is not called.
     either = both.value + max(apart.value, 0.0)
@@ -74,7 +74,7 @@ def so_far_above(shown: float, floor: float) -> float:
 
     The result is the larger of the chances for normal and for Laplace noise. The chances for sums of both seem to lie
     in between. We have no proof of this, so the tests draw many mixtures. If `floor` is above sqrt(2) deviations, the
-    chance for Laplace noise is the larger one. So the normal tail is taken at sqrt(2) then, which avoids 0 / 0.
+    chance for Laplace noise is the larger one. For such a floor the normal tail of sqrt(2) is used, to avoid 0 / 0.
 
     Examples
     --------

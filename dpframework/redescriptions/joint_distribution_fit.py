@@ -3,10 +3,10 @@
 A match is a pair of tests, one of each view, that should hold for nearly the same rows. For each match a row is in one
 of four states: neither side holds for it, only the left one, only the right one, or both. A table counts the rows in
 the 64 cells that three matches make. A design says which three matches each table counts, so that any two matches meet
-in a table. The joint distribution over all 4**k states of k matches is log-linear: up to a constant, the logarithm of a
-state's probability is a sum of one parameter for each table, that of the cell in which the state lies. The parameters
-are fitted by least squares, beginning with the uniform distribution. Overlapping tables average their independent
-noise, and together determine the combinations that no single table counts.
+in a table. The joint distribution over all 4**k states of k matches is log-linear. It has a parameter for each cell of
+each table. A state lies in one cell of each table, and the sum of these cells' parameters is the logarithm of its
+probability, up to a constant. The parameters are fitted by least squares, beginning with the uniform distribution.
+Overlapping tables average their independent noise, and together determine the combinations that no single table counts.
 
 All of this is post-processing of released counts.
 """

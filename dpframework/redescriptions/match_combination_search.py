@@ -4,10 +4,10 @@ A match is a pair of tests, one of each view, that should hold for nearly the sa
 tests.
 
 **Which are shown.** A combination joins matches, or their complements, by `and` or by `or`, in the same way on both
-sides. From seven matches on, it may also join three by both words. A combination is shown if its Jaccard index under
-the joint distribution is clearly above the target, its supports are within their bounds, and its rows differ from those
-of the combinations shown before it. A literal is left out if, up to noise, its side holds for nearly the same rows
-without it.
+sides. From seven matches on, it may also join three by both words. To be shown, a combination must meet three
+conditions. Its Jaccard index under the joint distribution is clearly above the target. Its supports are within their
+bounds. Its rows differ from those of the combinations shown before it. A literal is left out if, up to noise, its side
+holds for nearly the same rows without it.
 
 **How large the errors of a combination may be.** A parametric bootstrap takes the tables that the fitted joint
 distribution expects. It adds fresh noise of the same variance, fits again from the uniform distribution, and reads the

@@ -125,7 +125,7 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
         """Return the noisy support from which on few redescriptions are artefacts of noise.
 
         The noisy Jaccard index of an artefact is more than twice the exact one. The k redescriptions of largest support
-        are kept, for the largest k such that each of them would be trusted if it had been chosen from candidates / k.
+        are kept, where k is as large as possible: each of them must be trusted as if chosen from candidates / k.
         Then at most about 5 % of the redescriptions kept are artefacts (Benjamini and Hochberg 1995, for counts that
         are independent or depend positively). For k = 1 this is the rule of `Redescription.trusted`. If there is no
         such k, nothing is kept.
@@ -149,8 +149,8 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
     def findings(self) -> tuple[Redescriptions, ...]:
         """The redescriptions grouped by their attributes, the best of each group first.
 
-        All redescriptions of a group have the same attributes on the left and the same on the right, such as a match,
-        its complement, and other ways to join the same tests.
+        All redescriptions of a group have the same attributes on the left, and the same attributes on the right. They
+        are, for example, a pair of tests, the pair of their negations, and other ways to join the same tests.
         """
         groups: dict[tuple[frozenset[str], ...], list[Redescription]] = {}
         for item in self.items:
