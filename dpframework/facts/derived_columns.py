@@ -224,7 +224,8 @@ class DerivedColumn:
         # The functions that read a schema or study file replace each `table` by a `lookup` before they call this one.
         if "table" in form:
             raise InputError(
-                f"{where}names the file of a public table, but not its folder; load the schema from its file"
+                f"{where}names the file of a public table, which is looked for beside the schema's file; load the "
+                "schema from its file"
             )
         for key in ("key", "column"):
             if key in form:

@@ -184,7 +184,7 @@ class Shortener:
                 if not isinstance(short, bool):
                     pending.append(short)
                     # A part that became a test, or has the same joining word, leaves fewer rows to the other parts.
-                    # These are then shortened once more.
+                    # The other parts are then shortened once more.
                     settled &= short is part or type(short) is OTHER_WORD[kind]
                 elif short is (kind is Or):
                     return short

@@ -315,7 +315,7 @@ def fixes(description: Description, attribute: Attribute, *, holds: bool = True)
     """
     match description:
         case Equals(attribute=attribute.name, value=value) if not isinstance(attribute, Numeric):
-            # A negated test does not hold on a missing value, unless it is the one that tests for missing values.
+            # The negated test holds for the other known values, so it fixes the attribute if just one is left.
             labels = attribute.labels
             is_known = attribute.missing_code is not None and value != labels[attribute.missing_code]
             return holds or len(labels) - is_known == 2

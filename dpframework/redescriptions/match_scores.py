@@ -64,7 +64,7 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 
 DISTINCT = Fraction(7, 10)  # a match is too similar to a known set if its rows have this Jaccard index with the set
-GIVEN_CAP = public("cap", 0, 10**18)  # a cap given at run time; no table has more rows than its upper bound
+GIVEN_CAP = public("cap", 0, 10**18)  # a cap given at run time; every table has fewer than 10**18 rows
 
 Floats = NDArray[np.float64]
 
@@ -266,7 +266,7 @@ class MatchScores(CandidateScores):
         from dpframework.redescriptions.kernels.match_kernels import lower_scores
 
         in_both, in_match, in_known = counts.tolist()
-        # With this many rows in neither set, the other term of the minimum is never the smaller one.
+        # With this many rows in neither set, the term for N (see the module) is never the smaller one.
         many = int(counts.sum() + 1) * 100
         rows = _two_tests(in_both + in_match, in_known, many)
         scores = np.full((2, 1, 1), np.inf)
