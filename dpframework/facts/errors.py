@@ -60,7 +60,7 @@ class DoesNotFit(InputError):  # noqa: N818 - names what happened
 
 
 class QueryStopped(InputError):  # noqa: N818 - names what happened
-    """A query that a database ended before the query had an answer.
+    """An SQL query that a database ended before the query had an answer.
 
     Attributes
     ----------

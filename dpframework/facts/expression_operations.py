@@ -154,7 +154,7 @@ def absolute(part: Operand) -> Operand:
 
 
 def root(part: Operand) -> Operand:
-    """Return the square root, missing below 0."""
+    """Return the square root of a number. The result is missing if the number is below 0."""
     part, domain = _as_numbers(part)
     if domain.high < 0:
         raise InputError("takes the root of a number that is always below 0")

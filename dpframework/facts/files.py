@@ -275,7 +275,10 @@ def require_usable(out: Path, names: Collection[str]) -> None:
 
 
 def read_by_library(action: Callable[[], T], sentence: str) -> T:
-    """Call a library that reads a file. If it fails or panics, raise an InputError with `sentence` and nothing else."""
+    """Call a library that reads a file. If it fails or panics, raise an InputError with `sentence` and nothing else.
+
+    The library's own message is not shown, since it may quote a cell.
+    """
     try:
         return action()
     except (InputError, MemoryError):

@@ -85,9 +85,9 @@ def require_form(
     package, file
         The package that holds the JSON Schema, and the name of its file there.
     definition
-        The name of a definition in the JSON Schema, to check against that definition only. None for the whole schema.
+        The name of a definition in the JSON Schema, to check against that definition only. None for the whole file.
     more
-        A function that changes the schema before it is used.
+        A function that changes the JSON Schema before it is used.
 
     Raises
     ------

@@ -5,8 +5,8 @@ asserts k. Adding a person adds at most k rows. Replacing a person removes at mo
 These two numbers may differ if the number of rows is secret, and are equal if it is public.
 
 **Group privacy.** Take two tables that differ by one unit. Pair removed rows with added rows, until none of one kind is
-left. Each of the r pairs is a replacement. The s rows left over are added or removed, and r + s <= k. So a
-path of r + s steps leads from one table to the other, and each step changes one row. Let a release lose at most R for a
+left. Each of the r pairs is a replacement. The s rows left over are added or removed, and r + s <= k. So r + s changes
+lead from one table to the other, and each of them changes one row. Let a release lose at most R for a
 replaced row, and at most A for an added or removed row. Then it loses at most r R + s A <= k max(R, A) in pure epsilon,
 and (r sqrt(R) + s sqrt(A))^2 <= k^2 max(R, A) in zCDP (Bun and Steinke 2016, Proposition 1.9). This holds for every
 mechanism. Noise is calibrated by this rule: a release that may lose epsilon for a unit may lose epsilon / k for a row,

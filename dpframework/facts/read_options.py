@@ -60,7 +60,7 @@ def _table(given: Any) -> str:
 
 
 def _query(given: Any) -> str:
-    """Return a query that is a single statement, whose result is the table."""
+    """Return an SQL query without a last semicolon. It must be a single statement, whose result is the table."""
     if not isinstance(given, str):
         raise InputError(f"query must be a text in SQL, not {type(given).__name__}")
     text = given.strip() and visible_text(given, "query").strip().removesuffix(";").rstrip()
@@ -160,7 +160,7 @@ class ReadOptions:
 
     @property
     def of_database(self) -> bool:
-        """Whether a table or a query of a database is named."""
+        """Whether the options name a table of a database, or an SQL query."""
         return bool(self.table or self.query)
 
     def of_column(self, name: str) -> ColumnOptions:

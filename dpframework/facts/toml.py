@@ -142,7 +142,7 @@ def _toml_character(character: str) -> str:
 
 
 def resolve_path(text: str, folder: Path) -> Path:
-    """Return a path with `$NAME`, `${NAME}` and `~` replaced. If it is relative, it is joined to the folder.
+    """Return a path with environment variables (`$NAME`, `${NAME}`) and `~` replaced. A relative path is in `folder`.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def resolve_path(text: str, folder: Path) -> Path:
 
 
 def expand(text: str) -> str:
-    """Return a text with `$NAME` and `${NAME}` replaced.
+    """Return a text with `$NAME` and `${NAME}` replaced by the values of these environment variables.
 
     Raises
     ------

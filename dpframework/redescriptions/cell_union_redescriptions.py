@@ -1,7 +1,7 @@
 """Redescriptions from a noisy table of the cells of two views, whose sides are unions of cells.
 
-A row is in one cell of the left view and one of the right. A union of cells of either view is a side of a
-redescription, and all its counts are sums of the table's counts. This is post-processing of one release.
+A row is in one cell of the left view and one cell of the right view. A side of a redescription is a union of cells of
+its view. So all counts of a redescription are sums of the table's counts. This is post-processing of one release.
 """
 
 from __future__ import annotations

@@ -80,17 +80,17 @@ class Joint:
 
     @functools.cached_property
     def sides(self) -> Floats:
-        """The probability that exactly a set of left sides and a set of right sides hold, shape (2**k, 2**k).
+        """The probability of each set of left sides and right sides that hold together, shape (2**k, 2**k).
 
-        Bit m of a row's number says whether the left side of match m holds. Bit m of a column's number says the same of
-        its right side.
+        Bit m of a row's number says whether the left side of match m holds. Bit m of a column's number says whether the
+        right side of match m holds.
         """
         k = self.matches
         axes = [2 * m + 1 for m in range(k)] + [2 * m for m in range(k)]
         return np.ascontiguousarray(self.states.reshape((2,) * (2 * k)).transpose(axes)).reshape(2**k, 2**k)
 
     def likeliest(self, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-        """Return the `most` likeliest states: their left sides and right sides that hold, and their probabilities.
+        """Return the `most` likeliest states: the left sides and the right sides that hold, and the probabilities.
 
         Sides are given as whole numbers. Bit m of a number says whether that side of match m holds.
         """

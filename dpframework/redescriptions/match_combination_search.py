@@ -209,7 +209,7 @@ class OverlappingTables:
     sides
         The left and the right description of each match, in the order of the design.
     complements
-        For each match, whether its complement is a redescription, too. It is not if one of the match's attributes may
+        For each match, whether its complement is a redescription, too. This is false if an attribute of the match may
         be missing.
     counts
         The noisy counts of the design's tables, in its order, shape (tables, 8 left cells, 8 right cells).
