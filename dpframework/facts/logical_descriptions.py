@@ -92,7 +92,7 @@ class Literal(Description):
     attribute: str
 
     def literals(self) -> tuple[Literal, ...]:
-        """Return itself."""
+        """Return this literal alone."""
         return (self,)
 
 
@@ -125,7 +125,7 @@ class Equals(Literal):
         return labels.index(self.value)
 
     def holds(self, columns: Columns) -> Mask:
-        """Compare codes, or the keys of an open attribute."""
+        """Tell for each row whether its code, or its key of an open attribute, is that of this value."""
         attribute = columns.schema[self.attribute]
         if isinstance(attribute, Open):
             return np.asarray(columns.keys(self.attribute).cells([attribute.key_of(self.value)]) == 0)
@@ -189,14 +189,14 @@ class Below(Literal):
         return self.threshold in self.numeric(schema).interior_cuts
 
     def holds(self, columns: Columns) -> Mask:
-        """Compare codes if the threshold is a public cut, else raw values."""
+        """Tell for each row whether it is below, by codes if the threshold is a public cut, else by raw values."""
         attribute = self.numeric(columns.schema)
         if self.is_cut(columns.schema):
             return np.asarray(columns.codes(self.attribute) <= attribute.interior_cuts.index(self.threshold))
         return np.asarray(columns.values(self.attribute) < self.threshold)
 
     def fails(self, columns: Columns) -> Mask:
-        """Compare codes if the threshold is a public cut, else raw values. On a missing value no negated test holds."""
+        """Tell for each row whether its value is known and not below (see `holds` for what is compared)."""
         attribute = self.numeric(columns.schema)
         if self.threshold in attribute.interior_cuts:
             codes = columns.codes(self.attribute)

@@ -35,7 +35,7 @@ class TruthCells(ReadsAmong, CellCounts):
 
     @property
     def text(self) -> str:
-        """Describe the counts."""
+        """The counts in words."""
         return f"rows by which of {self.most} released pairs of tests hold"
 
     @property
