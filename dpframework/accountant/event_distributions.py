@@ -31,7 +31,7 @@ from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianE
 
 INTERVAL = 1e-3  # the distance between neighbouring privacy losses
 FINEST_DELTA = 1e-10  # from this delta on, differences of deltas are accurate in double precision
-_DEVIATIONS = 8.5  # the deviations of a Gaussian loss that are kept on each side; a mass below 1e-17 lies beyond
+_DEVIATIONS = 8.5  # a Gaussian loss is kept up to so many deviations on each side; a mass below 1e-17 lies beyond
 _TRUNCATED = 11.6  # noise is cut off at this many deviations plus its shift (Canonne et al. 2020)
 _LARGEST_LOSS = 700.0  # the largest loss whose exponential fits a double
 _ORDERS = np.geomspace(1 / 8, 52, 64)  # values of (order - 1) sqrt(rho) that are tried; the best is in this range
@@ -57,7 +57,7 @@ class AnyRho:
 @final
 @attrs.frozen
 class SampledEvent:
-    """The event of releases from one sample: their events, each with its number of releases.
+    """The event of all releases from one sample. It lists the event of each kind of release, and how many there are.
 
     Each unit is in the sample with probability `rate`.
     """

@@ -1,7 +1,7 @@
 from .adaptive_grid_miner import AdaptiveGridMiner as AdaptiveGridMiner
 from .bounds_miner import PrivateBoundsMiner as PrivateBoundsMiner
 from .count_miner import CountMiner as CountMiner
-from .crosstab_miners import CrosstabMiner as CrosstabMiner
+from .crosstab_miner import CrosstabMiner as CrosstabMiner
 from .histogram_miner import HistogramMiner as HistogramMiner
 from .keys_miner import KeysMiner as KeysMiner
 from .marginals_miner import MarginalsMiner as MarginalsMiner

@@ -107,7 +107,7 @@ class GroupedMiner(RowsMiner):
             if isinstance(one, Open):
                 raise InputError(
                     f"attribute '{one.name}' is open, so its groups are not known beforehand; use the miner 'keys' "
-                    f'with each, such as attribute = "{one.name}", each = {{ mean = "NAME" }}'
+                    f'with its parameter each, such as attribute = "{one.name}", each = {{ mean = "NAME" }}'
                 )
         number = math.prod(one.size for one in found)
         if number > MOST_GROUPS:

@@ -20,7 +20,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.crosstab_miners import CrosstabMiner
+from dpframework.basics.crosstab_miner import CrosstabMiner
 from dpframework.basics.histogram_miner import HistogramMiner
 from dpframework.basics.mean_and_variance_miners import MeanMiner
 from dpframework.facts.attributes import Boolean

@@ -1,4 +1,4 @@
-from .allowances import (
+from .allowed_risks import (
     ALLOWANCES as ALLOWANCES,
     Allowance as Allowance,
 )

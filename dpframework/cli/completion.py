@@ -103,7 +103,7 @@ def attributes(ctx: Any) -> Iterable[str]:
     """Name the columns of the file that was typed before."""
     from dpframework.facts.read_options import ReadOptions
     from dpframework.tables.file_guess import guess_file
-    from dpframework.tables.silence import silenced
+    from dpframework.tables.output_suppression import silenced
     from dpframework.tables.sources import open_source
 
     typed = dict(itertools.pairwise(_words(ctx)))

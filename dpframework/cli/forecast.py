@@ -22,7 +22,7 @@ def forecast(
     rows: AboutRows = None,
     patience: Annotated[
         int,
-        typer.Option(min=1, metavar="SECONDS", help="The CPU seconds that the trial runs on made-up rows may take."),
+        typer.Option(min=1, metavar="SECONDS", help="The most CPU seconds for the trial runs, which use made-up rows."),
     ] = 120,
     within: Annotated[
         int,

@@ -72,7 +72,9 @@ def _as_listed(column: DerivedColumn, part: Operand) -> Operand:
         return as_labels(part)
     forms = [of_text(value) for value in column.values]
     if column.outside is not OutOfDomain.MISSING:
-        raise InputError("may be a number that values do not list; set outside = 'missing', or give bounds and bins")
+        raise InputError(
+            "may be a number that is not in the list 'values'; set outside = 'missing', or give bounds and bins"
+        )
     known = np.array([form if isinstance(form, float) else math.nan for form in forms])
 
     def cells(rows: RowCells) -> Cells:
@@ -151,7 +153,7 @@ def _categorical(column: DerivedColumn, part: Operand, view: View | None) -> tup
     left_out = [value for value, place in zip(domain.values, places, strict=True) if place < 0]
     if left_out and column.outside is not OutOfDomain.MISSING:
         shown = first_of([f"'{value}'" for value in left_out], 4)
-        raise InputError(f"may be {shown}, which values do not list; list it, or set outside = 'missing'")
+        raise InputError(f"may be {shown}, not in the list 'values'; add what is not there, or set outside = 'missing'")
     moved = np.array([*places, -1], dtype=np.int32)
     attribute = Categorical(column.name, column.values, missing=domain.missing or bool(left_out), view=view)
     return attribute, Operand(Labels(column.values, attribute.missing), lambda rows: moved[part.cells(rows)])

@@ -288,8 +288,7 @@ def derive(
     view
         The side in a two-view table; by default the side of the columns that are read, if all are on one side.
     lookup
-        A public table, or a mapping. A cell is the entry for the key that the expression gives, or missing if the table
-        has no such key.
+        A public table, or a mapping. A cell is its entry for the key that the expression gives, if any, else missing.
     per
         "row", or "unit" if the expression is `any`, `all`, `count`, `sum`, `min`, `max`, `first`, `last` or `mode` of
         all rows of a unit. The table then has one row per unit (see `dpframework.facts.unit_aggregates`).

@@ -48,7 +48,7 @@ _RELEASED = "at released bounds"
 class AtReleasedBounds(Query):
     """A query whose bounds are given at run time, and whose answers are in widths of the bounds, or in ranks.
 
-    In `BoundDistances` and `GroupMoments`, a row adds at most 1 in widths of the bounds, whatever the bounds are. In
+    In `BoundDistances` and `GroupMoments`, a row adds at most one width of the bounds, whatever the bounds are. In
     `QuantileScores`, a row moves a rank by at most 1. Their derivations hold for every pair of bounds, and hence for
     released bounds. The grid of a quantile has at most `MOST_STEPS` steps for any bounds.
 
@@ -218,7 +218,7 @@ class ScaledSums(GroupNumbers):
         return max(abs(lower), abs(upper)), 0.0
 
     def tables(self, *, bounds: Bounds | None = None, **inputs: Any) -> JointCounts:
-        """Return the cross table of the sums of steps in each group.
+        """Return the cross table that sums each group's values, counted in steps of 2**-30 of the unit.
 
         Raises
         ------

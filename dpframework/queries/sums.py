@@ -74,7 +74,7 @@ def require_bounds(attribute: Numeric, lower: float, upper: float) -> None:
 def sum_sensitivities(
     rise: Fraction, fall: Fraction, replaced: Mapping[Norm, Fraction], source: str
 ) -> tuple[Sensitivity, ...]:
-    """Return the sensitivities of sums, of which an added row changes one, by an amount in [-fall, rise].
+    """Return the sensitivities of one or more sums. An added row changes one of them, by an amount in [-fall, rise].
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ class BoundedSum(WithinBounds):
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The claims about a sum of one number per row, in the range of the class docstring."""
+        """The claims about a sum to which each row adds one number, in the range that the class docstring gives."""
         (declared, *_) = self.sensitivities
         assert declared.rise is not None
         assert declared.fall is not None

@@ -1,3 +1,10 @@
+from .affordable_match_count import (
+    CAP as CAP,
+    budget_of_choices as budget_of_choices,
+    cap_of as cap_of,
+    choices_carried as choices_carried,
+    rows_meant as rows_meant,
+)
 from .cell_union_redescriptions import (
     CellTable as CellTable,
     ReportConditions as ReportConditions,
@@ -5,13 +12,6 @@ from .cell_union_redescriptions import (
     nothing_above as nothing_above,
 )
 from .joint_distribution_fit import DESIGNS as DESIGNS
-from .match_choice_budget import (
-    CAP as CAP,
-    budget_of_choices as budget_of_choices,
-    cap_of as cap_of,
-    choices_carried as choices_carried,
-    rows_meant as rows_meant,
-)
 from .match_combination_search import Joined as Joined, OverlappingTables as OverlappingTables
 from .match_scores import Match as Match, MatchScores as MatchScores, binary_tests as binary_tests
 from .redescription import Redescription as Redescription, p_values as p_values

@@ -28,7 +28,10 @@ _NARROW = 16  # the fewest characters of a line of a description
 _BARS = 12  # the most redescriptions in a plot of bars
 _BAR_LABEL = 56  # the most characters of a description beside a bar
 _BAR_HEIGHT = 0.36  # the height of a bar; a pair of bars takes 1
-_LIGHT, _DARK = ("#9fc5e8", "#f9cb9c"), ("#0b5394", "#b45f06")  # for left and right, which also differ in lightness
+_LIGHT, _DARK = (
+    ("#9fc5e8", "#f9cb9c"),
+    ("#0b5394", "#b45f06"),
+)  # each pair: the colours for left and right, which differ in lightness, too
 _OPEN = {"marker": "D", "color": "0.55", "markerfacecolor": "none", "ecolor": "0.8", "label": "not trusted"}
 _FILLED = {"marker": "o", "color": "#0b5394", "label": "trusted"}
 _HEADINGS = ("left", "right", "Jaccard", "support", "sides", "lift", "p-value", "")
@@ -85,7 +88,9 @@ def _rest(findings: Sequence[Finding], where: str) -> list[str]:
         number = sum(1 + others for _, _, others in findings[SHOWN:])
         told.append(f"and {number} more, in {where}")
     if any(others for _, _, others in findings[:SHOWN]):
-        told.append(f"+n: n others are about the same attributes; {where} list them, and findings groups them")
+        told.append(
+            f"+n: n others are about the same attributes; {where} list them, and the property findings groups them"
+        )
     return told
 
 

@@ -1,11 +1,11 @@
 from .attribute_losses import AttributeLoss as AttributeLoss, losses_by_attribute as losses_by_attribute
-from .markdown import markdown_report as markdown_report
-from .node_rows import NodeRow as NodeRow, node_tree as node_tree
-from .odds import (
+from .epsilon_as_odds import (
     CertaintyGain as CertaintyGain,
     certainty_gains as certainty_gains,
     certainty_sentence as certainty_sentence,
 )
+from .markdown import markdown_report as markdown_report
+from .node_rows import NodeRow as NodeRow, node_tree as node_tree
 from .planned_result_rows import ResultRow as ResultRow, result_rows as result_rows
 from .report_facts import About as About
 from .report_files import (

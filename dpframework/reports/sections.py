@@ -19,10 +19,10 @@ from dpframework.formulas.score_structures import Shape
 from dpframework.plan.node_kind_table import KINDS
 from dpframework.reports import section_blocks
 from dpframework.reports.attribute_losses import AttributeLoss, losses_by_attribute
+from dpframework.reports.epsilon_as_odds import certainty_gains
 from dpframework.reports.html_plan_drawing import plan_on_page
 from dpframework.reports.loss_text import loss_text
 from dpframework.reports.node_rows import NodeRow, node_tree
-from dpframework.reports.odds import certainty_gains
 from dpframework.reports.planned_result_rows import ResultRow, merge, result_rows, size_sentence
 from dpframework.reports.report_facts import (
     About,

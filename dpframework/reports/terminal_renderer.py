@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dpframework.checks import Finding, Severity
 from dpframework.facts.control_character_escapes import printable, printable_lines
 from dpframework.reports import section_blocks
-from dpframework.reports.odds import certainty_sentence
+from dpframework.reports.epsilon_as_odds import certainty_sentence
 from dpframework.reports.planned_result_rows import bound_line, error_lines
 from dpframework.reports.report_facts import About, brief, headlines, is_alarming
 from dpframework.reports.run_summary import RunSummary, summarize

@@ -22,5 +22,5 @@ from .result import (
 )
 from .results_by_key import ByKey as ByKey
 from .rows_per_unit_result import RowsPerUnit as RowsPerUnit
-from .simplex import nearest_on_simplex as nearest_on_simplex
+from .simplex_projection import nearest_on_simplex as nearest_on_simplex
 from .table_text import TextTable as TextTable

@@ -63,7 +63,7 @@ class Noisy:
 
     @classmethod
     def mean(cls, numbers: Iterable[Noisy]) -> Noisy:
-        """Return the weighted mean of noisy versions of one number that has the smallest variance.
+        """Return the weighted mean with the smallest variance, of noisy versions of one number.
 
         The noise of the versions must be uncorrelated.
 

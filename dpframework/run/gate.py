@@ -31,7 +31,7 @@ from dpframework.run.release_copies import read_only
 from dpframework.run.release_scope import Charge, ChargedRelease, require_own
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engine_base import Engine, Rows
-from dpframework.tables.silence import silenced
+from dpframework.tables.output_suppression import silenced
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from dpframework.tables.built_in import BUILT_IN as ENGINES
 MINERS = {
     "count": "count_miner:CountMiner",
     "histogram": "histogram_miner:HistogramMiner",
-    "crosstab": "crosstab_miners:CrosstabMiner",
+    "crosstab": "crosstab_miner:CrosstabMiner",
     "marginals": "marginals_miner:MarginalsMiner",
     "sum": "sum_miner_and_base:SumMiner",
     "mean": "mean_and_variance_miners:MeanMiner",

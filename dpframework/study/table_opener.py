@@ -19,7 +19,7 @@ from dpframework.study.table_place import require_read_for
 from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engine_base import Engine, Rows
-from dpframework.tables.silence import silenced
+from dpframework.tables.output_suppression import silenced
 from dpframework.tables.table_builder import require_public_counts
 from dpframework.tables.table_files import TableFiles
 

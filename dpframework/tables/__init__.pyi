@@ -38,6 +38,7 @@ from .joint_counts import (
 )
 from .kernels import popcount as popcount
 from .open_attribute_keys import KeyBook as KeyBook, KeyColumn as KeyColumn
+from .output_suppression import silenced as silenced
 from .postgres_engine import Postgres as Postgres
 from .prediction_rows import (
     NewRows as NewRows,
@@ -58,7 +59,6 @@ from .schema_inference import (
     infer_schema as infer_schema,
     infer_two_view_schema as infer_two_view_schema,
 )
-from .silence import silenced as silenced
 from .sql_expressions import SqlColumns as SqlColumns
 from .table_files import TableFiles as TableFiles
 from .two_view_reader import read_two_views as read_two_views

@@ -28,9 +28,9 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engine_base import Mapped
 from dpframework.tables.open_attribute_keys import add_counts
+from dpframework.tables.output_suppression import silenced
 from dpframework.tables.shuffle_into_buckets import Shuffle
 from dpframework.tables.shuffle_on_workers import ShuffledPieces, UnreachableError, WorkerPlace
-from dpframework.tables.silence import silenced
 from dpframework.tables.table_builder import RowFindings
 from dpframework.tables.table_files import Piece
 from dpframework.tables.worker_messages import (

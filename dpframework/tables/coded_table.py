@@ -22,9 +22,9 @@ from dpframework.facts.schema import Schema
 from dpframework.tables.column_array_storage import read_only
 from dpframework.tables.encoding import encode_column, stored_dtype
 from dpframework.tables.open_attribute_keys import KeyColumn, keys_of_texts
+from dpframework.tables.output_suppression import silenced
 from dpframework.tables.places_in_unit import RowPlaces, as_row_places
 from dpframework.tables.plain_cell_series import quietly
-from dpframework.tables.silence import silenced
 
 
 def _lock_columns(columns: Iterable[NDArray[np.unsignedinteger]]) -> tuple[NDArray[np.unsignedinteger], ...]:

@@ -25,8 +25,8 @@ import numpy as np
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.tables.ids import Ids, ids_of, whole_numbers
+from dpframework.tables.output_suppression import silenced
 from dpframework.tables.places_in_unit import RowPlaces
-from dpframework.tables.silence import silenced
 
 if TYPE_CHECKING:
     import polars as pl

@@ -205,8 +205,8 @@ def _of_series(series: pl.Series, where: str) -> pl.Series:
     if dtype.is_float():
         series = series.cast(pl.Float64)
         numbers = series.fill_null(math.nan).to_numpy()
-        # Most floats are small whole numbers, and these are written all at once. In `whole`, every float that is no
-        # small whole number is replaced by a different number.
+        # Most floats are small whole numbers, and these are written all at once. `whole` equals `numbers` only there.
+        # For every other float it holds some other number.
         small = np.abs(numbers) < EXACT
         whole = np.where(small, numbers, 0.5)
         whole[small] = np.trunc(whole[small])

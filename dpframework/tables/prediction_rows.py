@@ -26,8 +26,8 @@ from dpframework.tables.coded_table import Table
 from dpframework.tables.derivation import derived_cells, read_cells
 from dpframework.tables.encoding import EncodedCells, EncodedColumn, cells_of, outside, require_fit, settle, unfit
 from dpframework.tables.engine_base import InMemory
+from dpframework.tables.output_suppression import silenced
 from dpframework.tables.plain_cell_series import as_column
-from dpframework.tables.silence import silenced
 from dpframework.tables.sources import columns_as_source, open_source
 
 SHOWN = 4  # the most attributes that a warning names

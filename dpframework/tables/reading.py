@@ -21,8 +21,8 @@ from dpframework.tables.contribution_bounding import KEY_BYTES, RowChoice, numbe
 from dpframework.tables.date_reader import rows_in
 from dpframework.tables.encoding import EncodedColumn
 from dpframework.tables.ids import Ids, ids_in
+from dpframework.tables.output_suppression import silenced
 from dpframework.tables.plain_cell_series import as_column
-from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, columns_as_source, open_source, rows_changed
 from dpframework.tables.table_builder import TableBuilder
 

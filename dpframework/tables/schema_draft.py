@@ -275,7 +275,7 @@ def _left_out(name: str, values: Any, error: str, where: str) -> ColumnNote:
         different = column.series.drop_nulls().n_unique()
         reason += f": {different:,} in {cells:,} cells"
         if different < cells:
-            proposal = f"if it says whose a row is, name it in the study as its unit; {proposal}"
+            proposal = f"if it says to whom a row belongs, name it as the study's unit; {proposal}"
     return ColumnNote(
         name,
         reason,

@@ -22,8 +22,8 @@ from dpframework.facts.schema import Schema
 from dpframework.tables.cell_notation_reader import as_written, read_cells
 from dpframework.tables.encoding import MISSING, OUTSIDE, VALUES_OUTSIDE, cells_of
 from dpframework.tables.ids import Ids, ids_in
+from dpframework.tables.output_suppression import silenced
 from dpframework.tables.plain_cell_series import Column, as_column
-from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, open_source
 
 SHOWN = 5  # the most examples of a misfit

@@ -17,8 +17,8 @@ from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.tables.attribute_inference import Choices, CutMode
 from dpframework.tables.file_guess import guess_file, guess_skip
+from dpframework.tables.output_suppression import silenced
 from dpframework.tables.schema_draft import SchemaDraft, draft_of, require_all
-from dpframework.tables.silence import silenced
 from dpframework.tables.sources import open_source
 from dpframework.tables.two_view_reader import join
 

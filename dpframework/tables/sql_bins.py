@@ -81,7 +81,7 @@ class EvenSteps:
         return near if all(0 <= near._place(number) - place <= 1 for number, place in right) else None
 
     def _place(self, number: float) -> int:
-        """Return the place of a number from the lower end to the last cut."""
+        """Return the place of a number, which must lie between the lower end and the last cut."""
         return math.floor((number - self.origin) / self.width)
 
     def bin_of(self, number: str) -> str:

@@ -1,4 +1,4 @@
-"""The description of a table's files. It is made before any file is opened, since other processes may read them.
+"""The description of a table's files. No file is opened to make it, so other processes can be given it to read them.
 
 Tables of a database are described by the same options (see `UnreadTable` and `database_table`).
 """
@@ -17,8 +17,8 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import as_names
+from dpframework.tables.output_suppression import silenced
 from dpframework.tables.path_pattern_expansion import files_at, is_url, name_of
-from dpframework.tables.silence import silenced
 
 if TYPE_CHECKING:
     from dpframework.tables.coded_table import Table
@@ -54,7 +54,7 @@ class UnreadTable:
     placed: bool = True
 
     def sources_by(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the name that errors give to the table of each attribute, by the attribute's name.
+        """Return, for each attribute's name, what errors call the table or the view that holds the attribute.
 
         `names` are the name of the only table, or the names of both views.
         """

@@ -15,8 +15,8 @@ from dpframework.facts.schema import Schema
 from dpframework.tables.cell_notation_reader import as_written
 from dpframework.tables.coded_table import Table
 from dpframework.tables.ids import Ids, ids_in
+from dpframework.tables.output_suppression import silenced
 from dpframework.tables.plain_cell_series import Column, as_column
-from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, after_first_rows, open_source, rows_changed
 from dpframework.tables.table_builder import TableBuilder
 

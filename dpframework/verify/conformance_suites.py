@@ -53,14 +53,14 @@ from dpframework.verify.miners.query_trace import takes_any_answers
 from dpframework.verify.miners.same_behaviour_check import ADVICE
 from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import is_foreign
 from dpframework.verify.queries.answer_changes import coordinates_of, measure
-from dpframework.verify.queries.other_process import LocalAnswer, differences
+from dpframework.verify.queries.answers_in_other_process import LocalAnswer, differences
 from dpframework.verify.queries.schema_variants import with_other_numbers
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Sizes, Universe
 from dpframework.verify.tables.reference_engines import ByTables, Together
-from dpframework.verify.tables.small_table_handles import SmallTables
+from dpframework.verify.tables.small_table_engine import SmallTables
 
 # Values of epsilon or rho. With the first, outputs are almost pure noise. With the second, they have almost no noise.
 EXTREMES = (Fraction(1, 10**6), Fraction(10**6))

@@ -20,7 +20,7 @@ from dpframework.verify.miners.distinguisher import distinguish
 from dpframework.verify.miners.replay_audit import audit
 from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.transcript import record
-from dpframework.verify.patience import Patience
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.contribution_bounding_checks import check_bounding
 from dpframework.verify.tables.derivation_checks import check_derivation
 from dpframework.verify.tables.neighbours import Rows

@@ -31,7 +31,7 @@ from dpframework.verify.accountants.exact_loss_oracle import (
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.transcript_replay import samples_of
 from dpframework.verify.tables.neighbours import Universe
-from dpframework.verify.tables.small_table_handles import SmallTables, units_of
+from dpframework.verify.tables.small_table_engine import SmallTables, units_of
 from dpframework.verify.tables.unit_sample_check import assert_units_sampled
 
 ASSERTED = dpf.PrivacyUnit(rows=2)

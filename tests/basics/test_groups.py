@@ -221,7 +221,11 @@ def test_a_table_of_groups_shows_a_row_each_and_refuses_what_is_none() -> None:
 @pytest.mark.parametrize(
     ("miner", "parameters", "why"),
     [
-        ("mean", {"attribute": "cost", "by": "town"}, "attribute 'town' is open.*use the miner 'keys' with each"),
+        (
+            "mean",
+            {"attribute": "cost", "by": "town"},
+            "attribute 'town' is open.*use the miner 'keys' with its parameter each",
+        ),
         ("mean", {"attribute": "cost", "by": "towns"}, "did you mean 'town'"),
         ("mean", {"attribute": "cost", "by": ["ill", "ill"]}, "by names an attribute twice"),
         ("mean", {"attribute": "cost", "by": [1]}, "by is .1.; the name of an attribute"),

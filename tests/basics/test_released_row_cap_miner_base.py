@@ -41,7 +41,7 @@ from dpframework.verify import audit, search_sensitivity
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.tables.neighbours import Universe
-from dpframework.verify.tables.small_table_handles import SmallTables, with_units
+from dpframework.verify.tables.small_table_engine import SmallTables, with_units
 
 ADD, REPLACE = Relation
 MOST = 12  # rows of a person

@@ -75,7 +75,7 @@ def test_listed_labels_keep_their_order_and_the_others_are_missing() -> None:
         ("ill", {"values": ["true"]}, "has no values"),
         ("sex", {"bins": 3}, "has no bins"),
         ("sex", {"values": ["m"]}, "may be 'f'"),
-        ("a / b", {"values": ["1", "2"]}, "a number that values do not list"),
+        ("a / b", {"values": ["1", "2"]}, "a number that is not in the list 'values'"),
     ],
 )
 def test_a_column_without_a_public_domain_is_refused_by_name(value: str, options: Any, message: str) -> None:

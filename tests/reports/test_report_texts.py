@@ -16,8 +16,7 @@ from dpframework.facts.privacy_unit import ROW
 from dpframework.plan.spend_block_node import Amounts
 from dpframework.queries import Sensitivity
 from dpframework.reports.difference.value_text import from_to
-from dpframework.reports.loss_text import share_of
-from dpframework.reports.odds import (
+from dpframework.reports.epsilon_as_odds import (
     PRIORS,
     SLACK,
     TIMES_DELTA,
@@ -26,6 +25,7 @@ from dpframework.reports.odds import (
     certainty_sentence,
     share_text,
 )
+from dpframework.reports.loss_text import share_of
 from dpframework.reports.spend_block_table import BlockSums, _amounts_text, _sums_text
 from dpframework.reports.step_row import _change
 from dpframework.reports.terminal_text import fit_facts, fit_prose, fit_tree

@@ -25,8 +25,8 @@ from dpframework.reports import (
     result_rows,
 )
 from dpframework.reports.attribute_losses import losses_by_attribute
+from dpframework.reports.epsilon_as_odds import PRIORS, posterior
 from dpframework.reports.html import html_report
-from dpframework.reports.odds import PRIORS, posterior
 from dpframework.results.matrix import Matrix
 from dpframework.study.plugin_registry import registry
 

@@ -21,7 +21,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInte
 from dpframework.queries import histogram_sensitivities
 from dpframework.run import Example
 from dpframework.run.gate import Gate
-from dpframework.tables.silence import silenced
+from dpframework.tables.output_suppression import silenced
 
 SCHEMA = dpf.Schema(
     [

@@ -15,7 +15,7 @@ import pytest
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.queries import CandidateScores, Query, histogram_sensitivities
-from dpframework.tables.silence import STREAMS, silenced
+from dpframework.tables.output_suppression import STREAMS, silenced
 
 SECRET = "4242424242"
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B"])])

@@ -119,7 +119,7 @@ def test_only_one_module_of_the_project_opens_files_to_write_them():
         "lab/run_cost_forecast.py": "tells Linux to forget the most memory that the process had",
         "facts/output_overwrite_rule.py": "reads",
         "cli/progress.py": "standard error, by a descriptor of its own",
-        "tables/silence.py": "to nowhere",
+        "tables/output_suppression.py": "to nowhere",
     }
     root = Path(dpf.__file__).parent
     sources = [*root.rglob("*.py"), *Path(root.parent, "plugins").glob("*/src/**/*.py")]

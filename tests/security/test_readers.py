@@ -35,6 +35,7 @@ OPTIONS = {"allow_pickle"}
 #: What reads JSON otherwise than `facts.json_reader`.
 JSON = {"json.load", "json.loads", "orjson.loads", "ujson.loads"}
 
+_OTHER_PROCESS = "dpframework/verify/queries/answers_in_other_process.py"
 #: What may be there, and why.
 ALLOWED = {
     ("dpframework/facts/json_reader.py", "json.loads"): "the one reader",
@@ -60,11 +61,11 @@ ALLOWED = {
     ("dpframework/verify/tables/leak_conformance.py", "import pickle"): "a copy in memory",
     ("dpframework/verify/accountants/accountant_total_check.py", "import pickle"): "a copy in memory",
     # A process that the kit starts, and what they tell each other: queries of this process, and their answers.
-    ("dpframework/verify/queries/other_process.py", "import pickle"): "messages to and from a process of the kit's",
-    ("dpframework/verify/queries/other_process.py", "import importlib"): "modules that this process has imported",
-    ("dpframework/verify/queries/other_process.py", "import importlib.util"): "modules that this process has imported",
-    ("dpframework/verify/queries/other_process.py", "import_module"): "modules that this process has imported",
-    ("dpframework/verify/queries/other_process.py", "exec_module"): "modules that this process has imported",
+    (_OTHER_PROCESS, "import pickle"): "messages to and from a process of the kit's",
+    (_OTHER_PROCESS, "import importlib"): "modules that this process has imported",
+    (_OTHER_PROCESS, "import importlib.util"): "modules that this process has imported",
+    (_OTHER_PROCESS, "import_module"): "modules that this process has imported",
+    (_OTHER_PROCESS, "exec_module"): "modules that this process has imported",
     ("dpframework/lab/run_cost_forecast.py", "import pickle"): "a study of this process, to one that it starts",
     # Names that stand in the source itself.
     ("dpframework/cli/__init__.py", "import importlib"): "its own modules, when first used",

@@ -18,7 +18,7 @@ from dpframework.tables.built_in import BUILT_IN
 from dpframework.tables.column_array_storage import growing_array
 from dpframework.tables.count_width import in_64_bits
 from dpframework.tables.engine_base import RelatedCaches
-from dpframework.tables.silence import silenced
+from dpframework.tables.output_suppression import silenced
 from dpframework.verify import EngineConformance
 
 SCHEMA = dpf.Schema(

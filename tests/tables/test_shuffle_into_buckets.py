@@ -23,6 +23,7 @@ from dpframework.tables.coded_table import Table
 from dpframework.tables.contribution_bounding import ranges
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.ids import Ids, ids_in, ids_of
+from dpframework.tables.one_row_per_unit_shuffle import RowsOfUnits
 from dpframework.tables.piecewise_reading import read_in_pieces, shuffle_of
 from dpframework.tables.row_bound_shuffle import BoundedRows, IdRows
 from dpframework.tables.shuffle_into_buckets import (
@@ -34,7 +35,6 @@ from dpframework.tables.shuffle_into_buckets import (
     pack_frames,
 )
 from dpframework.tables.table_files import Piece, TableFiles
-from dpframework.tables.unit_aggregate_shuffle import RowsOfUnits
 from dpframework.tables.view_join_shuffle import JoinedRows
 from dpframework.verify import EngineConformance, check_bounding, unit_readers
 from dpframework.verify.tables.people_table_files import (

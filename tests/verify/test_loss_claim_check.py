@@ -10,7 +10,7 @@ import pytest
 
 from dpframework.facts.privacy_losses import ByRelation, Relation
 from dpframework.verify.mechanisms.loss_claim_check import KINK, SLACK, _LossComparison
-from dpframework.verify.patience import Patience
+from dpframework.verify.search_time_limit import Patience
 
 
 @pytest.mark.parametrize(("integer", "slack"), [(True, SLACK["delta"]), (False, KINK / 10)])

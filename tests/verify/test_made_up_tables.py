@@ -16,7 +16,7 @@ from dpframework.verify.mechanisms.probe_answers import probes
 from dpframework.verify.queries.large_tables import ENDS, MANY, largest_number, pairs_of_many, telling_kinds
 from dpframework.verify.tables.neighbours import Pair, Sizes, Universe, changes
 from dpframework.verify.tables.reference_engines import Halves
-from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables, units_of, with_units
+from dpframework.verify.tables.small_table_engine import RowsHandle, SmallTables, units_of, with_units
 
 ADD, REPLACE = Relation
 ILL = dpf.Schema([dpf.Boolean("ill")])

@@ -24,8 +24,8 @@ from dpframework.queries import Count, PiecewiseScores, Query
 from dpframework.verify import file_access_watch
 from dpframework.verify.file_access_watch import watch_files
 from dpframework.verify.plugin_code import is_foreign
-from dpframework.verify.queries import other_process
-from dpframework.verify.queries.other_process import (
+from dpframework.verify.queries import answers_in_other_process
+from dpframework.verify.queries.answers_in_other_process import (
     LocalAnswer,
     OtherProcess,
     _answer,
@@ -106,7 +106,7 @@ def test_an_answer_is_its_coordinates_or_its_failure_in_one_line() -> None:
 
 
 def test_each_difference_belongs_to_its_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(other_process.CHILD, raising=False)
+    monkeypatch.delenv(answers_in_other_process.CHILD, raising=False)
     sent: list[list[bytes]] = []
 
     def answered(*answers: Any) -> list[str | None]:
@@ -139,7 +139,7 @@ def test_each_difference_belongs_to_its_question(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_process_is_asked_with_the_files_of_the_modules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(other_process.CHILD, raising=False)
+    monkeypatch.delenv(answers_in_other_process.CHILD, raising=False)
     made: list[Any] = []
 
     class Process:
@@ -170,10 +170,10 @@ def test_a_process_is_asked_with_the_files_of_the_modules(monkeypatch: pytest.Mo
     assert "dpframework.verify" in files
     assert "dpframework.queries" not in files
     assert one.command == [
-        sys.executable, "-c", "from dpframework.verify.queries.other_process import answer_all; answer_all()"
+        sys.executable, "-c", "from dpframework.verify.queries.answers_in_other_process import answer_all; answer_all()"
     ]  # fmt: skip
     environment = one.options["env"]
-    assert environment[other_process.CHILD] == "1"
+    assert environment[answers_in_other_process.CHILD] == "1"
     assert environment["PYTHONPATH"].split(os.pathsep) == [path for path in sys.path if path]
     assert [one.options[pipe] for pipe in ("stdin", "stdout", "stderr")] == [
         subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL
@@ -190,7 +190,7 @@ def test_a_process_is_asked_with_the_files_of_the_modules(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(subprocess, "Popen", missing)
     assert OtherProcess().answers([b"a"]) is None
-    monkeypatch.setenv(other_process.CHILD, "1")
+    monkeypatch.setenv(answers_in_other_process.CHILD, "1")
     monkeypatch.setattr(subprocess, "Popen", Process)
     assert OtherProcess().answers([b"a"]) is None
 

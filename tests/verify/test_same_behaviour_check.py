@@ -31,7 +31,7 @@ from dpframework.verify.miners.transcript import (
     record,
 )
 from dpframework.verify.miners.transcript_replay import caps_of, difference, replay
-from dpframework.verify.patience import Patience
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Pair, Sizes
 
 ADD, REPLACE = Relation

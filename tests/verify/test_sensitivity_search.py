@@ -17,11 +17,11 @@ import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import UnitChange
 from dpframework.queries import Count, Keys, PiecewiseScores, Query
-from dpframework.verify.patience import Patience
 from dpframework.verify.queries import sensitivity_search
 from dpframework.verify.queries.answer_changes import UNBOUNDED
 from dpframework.verify.queries.sensitivity_report import MeasuredChange
 from dpframework.verify.queries.sensitivity_search import _SensitivitySearch, search_sensitivity
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Pair, Sizes, Universe, changes
 
 ADD, REPLACE = Relation

@@ -19,8 +19,8 @@ from dpframework.verify.miners import step_checks
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.query_trace import QueryCall
 from dpframework.verify.miners.step_checks import StepChecks, _can_be_drawn
-from dpframework.verify.patience import Patience
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
+from dpframework.verify.search_time_limit import Patience
 
 ADD, REPLACE = Relation
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])

@@ -17,7 +17,7 @@ from dpframework.verify.miners.table_search import (
     last_before,
     shrink_tables,
 )
-from dpframework.verify.patience import Patience
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Pair, Sizes
 
 OVER = Patience(-1)

@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
 from dpframework.verify.miners.audit_report import NOTHING_LOST, NOTHING_SHOWN, AuditReport, Violation, reach
 from dpframework.verify.miners.distinguisher import DistinguishingEvent, _bound, _Event, _events, distinguish, features
-from dpframework.verify.patience import Patience
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.verification_report import ExampleAudit, Verification
 
 ADD, REPLACE = Relation

@@ -54,7 +54,7 @@ from dpframework.verify.miners.table_search import label_rows, shrink_tables
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.miners.transcript_replay import Weigher, replay
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.patience import Patience
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Sizes, Universe, all_tables
 
 SCHEMA = dpf.Schema(

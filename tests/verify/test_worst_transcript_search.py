@@ -25,7 +25,7 @@ from dpframework.verify.miners.worst_transcript_search import (
     composite,
     worst_transcript,
 )
-from dpframework.verify.patience import Patience
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Pair
 
 ADD, _ = Relation

@@ -11,8 +11,8 @@ from dpframework.plan.node_kind_table import KINDS
 from dpframework.plan.verification_records import code_verdicts
 from dpframework.reports.dossier.dossier_content import Answer, Answers, Basis, DossierSubject, Item
 from dpframework.reports.dossier.owner_statements import TOPICS
+from dpframework.reports.epsilon_as_odds import certainty_gains, certainty_sentence
 from dpframework.reports.loss_text import loss_text, whole_rho
-from dpframework.reports.odds import certainty_gains, certainty_sentence
 from dpframework.reports.planned_result_rows import bias_rows, bound_line, result_rows, size_sentence
 from dpframework.reports.report_facts import stated_row_number
 from dpframework.study.study_plan import StudyPlan

@@ -191,8 +191,8 @@ def _correlation(noise: NDArray[np.float64]) -> str | None:
 
     If numbers are independent, the ranks of each are a random order of the draws, whatever their distribution. Equal
     draws are ranked at random. The rank correlation of two numbers then has the mean 0 and the variance
-    1 / (draws - 1). Given one number's ranks, each order of the other's is equally likely, so the squares of all pairs'
-    correlations are uncorrelated. A square has a variance below 2 / (draws - 1)^2.
+    1 / (draws - 1). Whatever the ranks of one number are, each order of the ranks of another is equally likely. So the
+    squared correlations of different pairs are uncorrelated. Each has a variance below 2 / (draws - 1)^2.
 
     Parameters
     ----------
@@ -240,9 +240,10 @@ def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibr
 def other_amount_calibrations(
     mechanism: Mechanism, calibration: Calibration
 ) -> Iterator[tuple[str, Mechanism, Calibration]]:
-    """Yield the mechanism with other amounts to spend, in words and calibrated for an answer of `AMOUNT_LONG` numbers.
+    """Yield a text, the mechanism and its calibration for `AMOUNT_LONG` numbers, for each other amount to spend.
 
-    With far more to spend, the sensitivity is larger too, so that the noise keeps its scale and shows.
+    With far more to spend, the sensitivity is larger too, so that the noise keeps its scale. Otherwise it would be too
+    small to be seen.
     """
     longer = calibrate_long(mechanism, calibration, AMOUNT_LONG)
     if longer is None:
@@ -265,7 +266,7 @@ def other_amount_calibrations(
 def noise_is_reused(
     mechanism: Mechanism, calibration: Calibration, answers: Sequence[NDArray[Any]], repeated: int = REPEATED
 ) -> bool:
-    """Tell whether two numbers of answers that are drawn for together always get noise of the same size.
+    """Tell whether two numbers always get noise of the same size, if several answers get their noise in one call.
 
     The noise is drawn for a far larger sensitivity, so that the sizes of independent noise hardly ever agree. Those of
     two given numbers agree with a probability below 1 / `TELLING`. Some two of 5000 numbers agree in all of 4 draws

@@ -50,7 +50,7 @@ from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, refusal, stated_density
 from dpframework.verify.mechanisms.sampler_statistics import renyi_at_least
 from dpframework.verify.miners.table_search import last_before
-from dpframework.verify.patience import Patience
+from dpframework.verify.search_time_limit import Patience
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)  # the orders of the Renyi divergences
 DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.001", "0.00001"))
@@ -59,7 +59,7 @@ TRIED = 16  # for this many pairs of answers of a query, it is tested that relea
 MANY = 10**8  # the factor by which an answer is enlarged, as if very many rows gave it
 UNIT = 3  # the rows of a privacy unit
 FARTHEST = 2**40  # an output this many steps of the outputs' lattice away from an answer should still be possible
-MOST_BOUNDS = 10_000  # more bounds on Renyi divergences from draws than are computed for one mechanism
+MOST_BOUNDS = 10_000  # the bounds on Renyi divergences that are computed for one mechanism are fewer
 SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # how far values may be off, since they are rounded
 # Probabilities on a coarse grid are scaled to add up to 1 if the logarithm of their sum is at most this far from 0.
 COARSE = 0.1

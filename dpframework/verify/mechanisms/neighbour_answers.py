@@ -20,7 +20,7 @@ from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Se
 from dpframework.results.keys import ReleasedKeys
 from dpframework.verify.mechanisms.output_keys import output_key, puts_out_numbers
 from dpframework.verify.mechanisms.sampler_statistics import noise_size, with_scale
-from dpframework.verify.patience import Patience
+from dpframework.verify.search_time_limit import Patience
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Pairs: TypeAlias = Callable[[Mechanism, Calibration, Relation], Iterator[tuple[Any, Any]]]

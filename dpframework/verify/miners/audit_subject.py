@@ -20,11 +20,11 @@ from dpframework.plan.nodes import sequential
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.run.miner import Miner
 from dpframework.study.study_plan import StudyPlan
-from dpframework.verify.patience import Patience
 from dpframework.verify.queries.large_tables import largest_number
-from dpframework.verify.queries.telling_texts import telling_texts
+from dpframework.verify.queries.texts_to_try import telling_texts
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import SAMPLED_ROWS, Universe
-from dpframework.verify.tables.small_table_handles import SmallTables
+from dpframework.verify.tables.small_table_engine import SmallTables
 
 AMOUNTS = (int, float, str, Decimal, Fraction)  # the types that a parameter `epsilon` or `rho` may have
 SCOPE = "audited"  # the name of the scope that holds the miner's plan

@@ -13,7 +13,7 @@ from dpframework.verify.miners.same_behaviour_check import Behaviour, kind_of
 from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.miners.transcript_replay import TranscriptReplay, replay
-from dpframework.verify.queries.simulated_tables import MOST, Copies, counts_only
+from dpframework.verify.queries.simulated_large_tables import MOST, Copies, counts_only
 from dpframework.verify.tables.neighbours import Rows
 
 FIRST, GROWTH = 1 << 16, 8  # how many equal rows are simulated at first, and how many times more in each further run
@@ -53,7 +53,7 @@ def examine_every_kind(behaviour: Behaviour, transcript: Transcript, most: int) 
 
 
 def examine_billions(behaviour: Behaviour, transcript: Transcript) -> None:
-    """Replay a transcript on simulated tables of up to billions of equal rows (see `simulated_tables`).
+    """Replay a transcript on simulated tables of up to billions of equal rows (see `simulated_large_tables`).
 
     This is left out if a query of the plan needs more than counts, or if the schema bounds the number of rows.
 

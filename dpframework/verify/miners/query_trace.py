@@ -34,9 +34,9 @@ from dpframework.verify.miners.transcript import (
 )
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.plugin_code import is_foreign
-from dpframework.verify.queries.row_climb import answer_among, climb_rows
+from dpframework.verify.queries.telling_row_search import answer_among, climb_rows
 from dpframework.verify.tables.neighbours import Rows, Universe
-from dpframework.verify.tables.small_table_handles import RowsHandle
+from dpframework.verify.tables.small_table_engine import RowsHandle
 
 MOST_ALIKE = 24  # the most queries of a plugin with equal facts that are yielded
 MOST_INPUTS = 4  # with how many inputs one query of a plugin is yielded

@@ -15,8 +15,8 @@ from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.query_trace import fit_rows
 from dpframework.verify.miners.same_behaviour_check import Behaviour
 from dpframework.verify.miners.transcript import record
-from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import is_foreign_module
+from dpframework.verify.search_time_limit import Patience
 
 MOST_NEIGHBOURS = 2  # on how many neighbours a run is replayed
 

@@ -34,8 +34,8 @@ from dpframework.verify.miners.steering import aim_at_constants, steer
 from dpframework.verify.miners.table_search import MOST_SHRINKS, WorstPair, label_pair, shrink_tables
 from dpframework.verify.miners.transcript import Transcript, record
 from dpframework.verify.miners.transcript_replay import Weigher
-from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import is_foreign
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Rows, changes
 
 FLATTENINGS = (1, 1, 3, 10)  # how many times wider than claimed the noise of recorded runs is, in turn

@@ -33,10 +33,10 @@ from dpframework.verify.miners.table_search import (
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.miners.transcript_replay import TranscriptReplay, replay
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.patience import Patience
 from dpframework.verify.queries.large_tables import telling_kinds
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Pair, Rows, Sizes
-from dpframework.verify.tables.small_table_handles import units_of
+from dpframework.verify.tables.small_table_engine import units_of
 
 TOLERANCE = 1e-6  # rounding allowed in a sum of log-densities, relative to 1 plus the claim
 MOST_ROWS = 60  # the most rows of random tables

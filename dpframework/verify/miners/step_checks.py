@@ -18,6 +18,7 @@ from dpframework.verify.mechanisms.neighbour_answers import invent_answers
 from dpframework.verify.mechanisms.probe_answers import Probe
 from dpframework.verify.mechanisms.sampler_check import SamplerReport, check_sampler
 from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.audit_subject_variants import SubjectVariant, subject_variants
 from dpframework.verify.miners.query_trace import (
     QueryCall,
     are_equal,
@@ -29,14 +30,13 @@ from dpframework.verify.miners.query_trace import (
     trace_queries,
 )
 from dpframework.verify.miners.related_schema_replays import files_of_plan, run_problems
-from dpframework.verify.miners.subject_variants import SubjectVariant, subject_variants
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import is_foreign
-from dpframework.verify.queries.other_process import LocalAnswer, OtherProcess, differences
+from dpframework.verify.queries.answers_in_other_process import LocalAnswer, OtherProcess, differences
 from dpframework.verify.queries.schema_variants import SPENT, related_mechanisms
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.queries.sensitivity_search import STILL, search_sensitivity, search_smallest_tables
+from dpframework.verify.search_time_limit import Patience
 
 ALIKE = 3  # how many queries of one name, with the same sensitivities, are searched in full
 SAMPLED = 2  # of mechanisms that differ only in how much they spend, the draws of this many are tested

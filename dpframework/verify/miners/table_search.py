@@ -14,7 +14,7 @@ from typing import TypeAlias, final
 import attrs
 import numpy as np
 
-from dpframework.verify.patience import Patience
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Change, Pair, Rows, Sizes, all_tables
 
 COPIES = (1, 1, 1, 2, 4, 8, 16, 32, 64, 128)  # how many copies of a row one move of the climb may add or drop

@@ -33,7 +33,7 @@ from dpframework.run.private_table import PrivateTable
 from dpframework.run.release_scope import Charge, ChargedRelease, Run
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.small_table_handles import RowsHandle
+from dpframework.verify.tables.small_table_engine import RowsHandle
 
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # the attributes that every log record has
 

@@ -42,7 +42,7 @@ from dpframework.verify.miners.transcript import (
 )
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables, with_units
+from dpframework.verify.tables.small_table_engine import RowsHandle, SmallTables, with_units
 
 MOST_SAMPLES = 512  # the most samples of one table whose probabilities are added up
 MOST_REMEMBERED = 100_000  # the most rows, in total, of tables whose results are cached

@@ -37,7 +37,7 @@ from dpframework.verify.miners.transcript import (
 )
 from dpframework.verify.miners.transcript_replay import core_loss
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.small_table_handles import RowsHandle
+from dpframework.verify.tables.small_table_engine import RowsHandle
 
 NEARLY = 0.98  # an output that loses at least this share of a release's largest loss counts as equally bad
 MOST_POSITIONS = 12  # the most positions of a selection that are tried: one half loses most, one half is drawn

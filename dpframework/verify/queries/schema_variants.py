@@ -32,7 +32,7 @@ from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
 from dpframework.run.miner import Miner
 from dpframework.verify.plugin_code import is_foreign_module, words_compared_with
-from dpframework.verify.queries.changed_attributes import (
+from dpframework.verify.queries.attribute_variants import (
     VALUES,
     more_flags,
     one_of_each_kind,

@@ -19,7 +19,6 @@ from dpframework.facts.schema import Schema
 from dpframework.queries import Norm, PiecewiseScores, Query
 from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.verify.miners.table_search import Search
-from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import is_foreign
 from dpframework.verify.queries.answer_changes import (
     FALL,
@@ -31,13 +30,14 @@ from dpframework.verify.queries.answer_changes import (
     measure,
 )
 from dpframework.verify.queries.large_tables import MANY, largest_number, pairs_of_every_kind, pairs_of_many
-from dpframework.verify.queries.row_climb import answer_among, find_telling_rows
 from dpframework.verify.queries.sensitivity_report import ROUNDING, MeasuredChange, SensitivityReport
-from dpframework.verify.queries.simulated_tables import MOST, change_beyond_rounding, counts_only, simulated_pairs
-from dpframework.verify.queries.telling_texts import telling_texts
+from dpframework.verify.queries.simulated_large_tables import MOST, change_beyond_rounding, counts_only, simulated_pairs
+from dpframework.verify.queries.telling_row_search import answer_among, find_telling_rows
+from dpframework.verify.queries.texts_to_try import telling_texts
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
 from dpframework.verify.tables.reference_engines import CountedTables, Halves, SmallTiles
-from dpframework.verify.tables.small_table_handles import SmallTables
+from dpframework.verify.tables.small_table_engine import SmallTables
 
 MOST_ROWS = 60  # the most rows that two small tables share
 FEWEST = 60  # the fewest pairs of a search

@@ -29,7 +29,7 @@ from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.miners.transcript_replay import replay
 from dpframework.verify.tables.neighbours import Universe
-from dpframework.verify.tables.small_table_handles import SmallTables
+from dpframework.verify.tables.small_table_engine import SmallTables
 
 SCHEMA = dpf.Schema(
     [

@@ -17,7 +17,7 @@ from dpframework.verify import audit
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.same_behaviour_check import Behaviour
 from dpframework.verify.miners.steering import steer
-from dpframework.verify.patience import Patience
+from dpframework.verify.search_time_limit import Patience
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C", "D"]), dpf.Boolean("ill")])
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE

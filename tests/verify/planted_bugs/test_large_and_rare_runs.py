@@ -32,9 +32,9 @@ from dpframework.verify import audit, verify_examples
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.patience import Patience
 from dpframework.verify.plugin_code import constants_of, words_compared_with
 from dpframework.verify.queries.large_tables import irregular_sizes, pairs_of_every_kind
+from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Universe
 
 PAD = threading.local()

@@ -32,8 +32,8 @@ from dpframework.verify.mechanisms.random_bits import CountedRandomness, gaussia
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.patience import Patience
 from dpframework.verify.queries.schema_variants import related_miners
+from dpframework.verify.search_time_limit import Patience
 
 BELOW_0 = dpf.Schema([dpf.Numeric("age", -8, 8, bins=2)])
 FEW_ROWS = attrs.evolve(PEOPLE, max_rows=100)

@@ -23,11 +23,11 @@ from verify.planted_bugs.test_other_parameters_and_sizes import Adds, Makes
 import dpframework as dpf
 from dpframework.queries import GroupCounts, Histogram, Query, Sensitivity
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.subject_variants import subject_variants
+from dpframework.verify.miners.audit_subject_variants import subject_variants
 from dpframework.verify.plugin_code import is_foreign, texts_of
-from dpframework.verify.queries.changed_attributes import more_flags, with_later_labels
+from dpframework.verify.queries.attribute_variants import more_flags, with_later_labels
 from dpframework.verify.queries.schema_variants import schemas_of_other_sizes, smaller_miners
-from dpframework.verify.queries.telling_texts import telling_texts
+from dpframework.verify.queries.texts_to_try import telling_texts
 from dpframework.verify.tables.neighbours import KEYS, Universe
 
 NOTES = dpf.Schema([dpf.Open("note", normalise=["casefold"])])

@@ -24,10 +24,10 @@ from verify.planted_bugs.test_other_parameters_and_sizes import Adds, Makes
 import dpframework as dpf
 from dpframework.queries import Query
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.subject_variants import subject_variants
-from dpframework.verify.queries.row_climb import answer_among
+from dpframework.verify.miners.audit_subject_variants import subject_variants
+from dpframework.verify.queries.numbers_to_try import telling_numbers
 from dpframework.verify.queries.schema_variants import far_schema, further_schemas, related_miners
-from dpframework.verify.queries.telling_numbers import telling_numbers
+from dpframework.verify.queries.telling_row_search import answer_among
 from dpframework.verify.tables.neighbours import Universe
 
 PANEL = dpf.Schema([dpf.Numeric("pay", 0, 10, bins=2), dpf.Numeric("age", 0, 10, bins=2), dpf.Boolean("ill")])

@@ -25,7 +25,7 @@ from dpframework.tables.blocks import Block
 from dpframework.verify.queries.answer_changes import change_of, coordinates_of
 from dpframework.verify.queries.large_tables import irregular_sizes, sizes_in_code, telling_kinds
 from dpframework.verify.tables.neighbours import Change, Rows, Universe
-from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
+from dpframework.verify.tables.small_table_engine import RowsHandle, SmallTables
 
 MOST = 2**31 - 2  # the most rows that neighbours share, so that one more row still gives a table
 MOST_FEW = 2  # how many kinds of rows are the few ones in turn

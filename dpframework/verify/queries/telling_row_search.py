@@ -21,9 +21,9 @@ from dpframework.queries import Query
 from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.verify.plugin_code import constants_of
 from dpframework.verify.queries.answer_changes import FALL, RISE, change_or_failure, coordinates_of
-from dpframework.verify.queries.telling_numbers import Answer, telling_numbers
+from dpframework.verify.queries.numbers_to_try import Answer, telling_numbers
 from dpframework.verify.tables.neighbours import MOST_KINDS, Rows, Universe
-from dpframework.verify.tables.small_table_handles import SmallTables
+from dpframework.verify.tables.small_table_engine import SmallTables
 
 ROUNDS = 8  # the most rounds of one climb
 DIRECTIONS = ("l1", "l1" + RISE, "l1" + FALL)  # what each climb makes as large as it can (see `measure`)

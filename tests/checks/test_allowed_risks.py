@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 import dpframework as dpf
 from dpframework.checks import BUILT_IN, Severity
-from dpframework.checks.allowances import ALLOWANCES, unknown_allowance
+from dpframework.checks.allowed_risks import ALLOWANCES, unknown_allowance
 from dpframework.checks.claim_and_assumption_checks import HARMLESS, INFERRED, KNOWN_ASSUMPTIONS
 from dpframework.facts.privacy_unit import ROWS_ASSERTED
 from dpframework.mechanisms import DiscreteLaplace

@@ -31,7 +31,7 @@ from dpframework.queries import PiecewiseScores, Query
 from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.verify.queries.answer_changes import coordinates_of, measure
 from dpframework.verify.tables.neighbours import Rows, Universe
-from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
+from dpframework.verify.tables.small_table_engine import RowsHandle, SmallTables
 
 CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # the environment variable that keeps a new process from starting another one
 SECONDS = 120  # a process that has not answered after this time is ended

@@ -21,8 +21,8 @@ import dpframework as dpf
 from dpframework.cli.progress import progress
 from dpframework.tables import NewRows, check_fit, kept_rows
 from dpframework.tables.cluster_worker import ClusterWorker
+from dpframework.tables.output_suppression import silenced
 from dpframework.tables.reading_progress import tell_share
-from dpframework.tables.silence import silenced
 
 SECRET = "4242424242"
 SCHEMA = dpf.Schema([dpf.Numeric("age", 0, 100, bins=2), dpf.Boolean("ill")])

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import example, given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.verify.queries.row_climb import answer_among, climb_rows, find_telling_rows
+from dpframework.verify.queries.telling_row_search import answer_among, climb_rows, find_telling_rows
 from dpframework.verify.tables.neighbours import MOST_KINDS, Universe
 
 NAMES = [f"n{k}" for k in range(6)]

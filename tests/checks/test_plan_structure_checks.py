@@ -11,7 +11,7 @@ from random_plans import compositions
 
 import dpframework as dpf
 from dpframework.checks import Severity
-from dpframework.checks.structure import (
+from dpframework.checks.plan_structure_checks import (
     duplicate_names,
     one_name_of_two_queries,
     parts_not_disjoint,

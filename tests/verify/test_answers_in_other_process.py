@@ -15,8 +15,8 @@ import dpframework as dpf
 from dpframework.run.miner import Example
 from dpframework.verify import QueryConformance, verify_examples
 from dpframework.verify.plugin_code import is_foreign
-from dpframework.verify.queries import other_process
-from dpframework.verify.queries.other_process import LocalAnswer, differences
+from dpframework.verify.queries import answers_in_other_process
+from dpframework.verify.queries.answers_in_other_process import LocalAnswer, differences
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
 CHOSEN: set[int] = set()  # as a miner fills it
@@ -99,7 +99,7 @@ def asked(query: dpf.Query, **inputs: Any) -> LocalAnswer:
 @pytest.fixture(autouse=True)
 def processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the kit start processes, which it does in no other test of the project."""
-    monkeypatch.delenv(other_process.CHILD, raising=False)
+    monkeypatch.delenv(answers_in_other_process.CHILD, raising=False)
 
 
 @pytest.fixture
@@ -170,5 +170,5 @@ def test_the_projects_own_queries_need_no_process_and_a_process_starts_no_other(
     assert is_foreign(InTowns())
     suite = type("TestCount", (QueryConformance,), {"queries": {"rows": (dpf.queries.Count(), SCHEMA, {})}})()
     suite.test_answers_are_the_same_in_another_process()
-    monkeypatch.setenv(other_process.CHILD, "1")
+    monkeypatch.setenv(answers_in_other_process.CHILD, "1")
     assert differences([asked(InTowns(), towns=[0])]) == [None]

@@ -12,7 +12,13 @@ from hypothesis import given, strategies as st
 
 import dpframework as dpf
 from dpframework.checks import Severity
-from dpframework.checks.budget import accountant_fails, left_over, no_finite_total, nothing_released, over_budget
+from dpframework.checks.budget_total_checks import (
+    accountant_fails,
+    left_over,
+    no_finite_total,
+    nothing_released,
+    over_budget,
+)
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from dpframework.results.simplex import nearest_on_simplex
+from dpframework.results.simplex_projection import nearest_on_simplex
 
 NUMBERS = st.lists(st.integers(-1000, 1000).map(lambda k: k / 8), min_size=1, max_size=6)
 
