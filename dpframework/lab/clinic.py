@@ -104,7 +104,7 @@ _ILLNESSES = (
 
 @attrs.frozen
 class _Lab:
-    """A laboratory value, with its public range and cuts, and with its distribution.
+    """A laboratory value, with its public range, its public cut points (`cuts`), and its distribution.
 
     The distribution is normal, with mean `centre` (or `female`, for women, if it is given) and standard deviation
     `spread`. Each of the patient's illnesses moves the mean by roughly its number in `shifts`. With `skewed`, the
@@ -174,9 +174,9 @@ _LABS = (
 )  # fmt: skip
 
 DIAGNOSES = tuple(illness.name for illness in _ILLNESSES)
-"""The Boolean attributes of the left view."""
+"""The names of the Boolean attributes of the left view."""
 LABS = tuple(lab.name for lab in _LABS)
-"""The numeric attributes of the right view."""
+"""The names of the numeric attributes of the right view."""
 
 
 @attrs.frozen
@@ -265,8 +265,8 @@ def clinic_visits(patients: int = 2_000, *, seed: int = 2010) -> pl.DataFrame:
     """Return a frame of the visits of synthetic patients, in random order.
 
     Each patient has 1 to 9 visits, and patients with more illnesses have more visits. The column "patient_id" names the
-    patient, and the other columns are those of `clinic_schema`. Diagnoses belong to a patient, and laboratory values to
-    a visit. Parameters and errors are the same as for `clinic_table`.
+    patient, and the other columns are those of `clinic_schema`. A patient has the same diagnoses at all visits, and new
+    laboratory values at each visit. Parameters and errors are the same as for `clinic_table`.
 
     Examples
     --------
@@ -332,7 +332,7 @@ def _labs(age: Floats, female: Flags, ill: Mapping[str, Flags], generator: np.ra
         drawn = middle + generator.normal(0, lab.spread, len(female))
         values[lab.name] = np.exp(drawn) if lab.skewed else drawn
     values["eGFR"] -= 0.35 * (age - 50)
-    # The CKD-EPI 2021 equation says which eGFR a creatinine gives. Here it is solved for the creatinine.
+    # The CKD-EPI 2021 equation computes eGFR from creatinine, age and sex. Here it is solved for creatinine.
     usual = np.where(female, 0.7, 0.9)
     below = np.where(female, -0.241, -0.302)
     ratio = np.clip(values["eGFR"], 3, 150) / (142 * 0.9938**age * np.where(female, 1.012, 1.0))

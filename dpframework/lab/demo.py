@@ -1,4 +1,4 @@
-"""The demo, which plans, checks and runs several trees on the synthetic clinic and compares them with the truth."""
+"""The demo. It plans, checks and runs trees on the synthetic clinic, and compares them with planted relations."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class Comparison:
     found, missed
         The attributes of the planted relation that the tree tests, and those that it does not test.
     overlap
-        The Jaccard index of the patients for whom the tree predicts the diagnosis and the patients for whom the planted
-        right side holds.
+        The Jaccard index of two sets of patients: those for whom the tree predicts the diagnosis, and those for whom
+        the right side of the planted relation holds.
     rules
         The tree's rules that predict the diagnosis.
     """
@@ -142,7 +142,7 @@ def run_demo(
     patients: int = 20_000,
     progress: Callable[[], AbstractContextManager[Observer]] | None = None,
 ) -> Demo:
-    """Let a plan be refused, then plan, check and run a study that fits its budget, and compare its results.
+    """Try a study above its budget, which is refused. Then run one within its budget, and compare its trees' results.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def run_demo(
 
 
 def comparisons(results: Results, fresh: Table) -> tuple[Comparison, ...]:
-    """Compare each tree of the demo with the truth, on a table from which the trees were not mined."""
+    """Compare each tree of the demo with its planted relation, on patients from whom the trees were not mined."""
     columns = columns_of(fresh)
     compared = []
     for name, target in _targets().items():

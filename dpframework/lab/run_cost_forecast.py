@@ -35,8 +35,8 @@ from dpframework.tables.encoding import stored_dtype
 from dpframework.tables.open_attribute_keys import keys_of_texts
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)  # the numbers of rows that are tried, in this order
-LEAST_STATED = 0.1  # the fewest CPU seconds that a forecast states as they are; below, it says "less than .1"
-ENOUGH = 1.0  # if a trial takes this many CPU seconds more than the smallest, larger trials would say little more
+LEAST_STATED = 0.1  # a forecast of fewer CPU seconds says "less than .1"
+ENOUGH = 1.0  # if a trial takes this many CPU seconds more than the first trial, larger ones would tell little more
 LONG = 10.0  # in a run of this many CPU seconds or more, loading and compiling hardly count
 KEYS = 1_000  # the number of different keys of an open attribute
 #: The period of each kind that made-up rows belong to.
@@ -168,8 +168,8 @@ def _require_affordable(found: Forecast, within: int) -> None:
 def _continue_line(points: list[tuple[int, float]], target: int) -> float:
     """Continue a straight line through the last two points to `target`, and return its value there.
 
-    The value is never below that of the last point. If there is a single point, the line begins at 0 for 0 rows. Such a
-    forecast is too high rather than too low.
+    The value is never below that of the last point. If there is a single point, the line begins at 0 for 0 rows. Since
+    a run also has costs that do not grow with the rows, such a forecast is too high rather than too low.
     """
     (before, low), (last, high) = points[-2:] if len(points) > 1 else ((0, 0.0), points[0])
     rise = max(high - low, 0) / (last - before)
@@ -203,7 +203,7 @@ def _trials(study: Study, target: int, sizes: Sequence[int], patience: int) -> l
 def try_in_turn() -> None:
     """Read a study from standard input, run it on more and more rows, and print each trial as it ends.
 
-    The other process calls this.
+    The process that `_trials` starts calls this.
     """
     import resource
 
@@ -215,8 +215,8 @@ def try_in_turn() -> None:
             tried.append(_try(study, rows))
             if tried[-1].seconds - tried[0].seconds >= ENOUGH:
                 break
-        # The last trial may have loaded a library, which the memory of the trial before then lacks. So the trial before
-        # is made again, now that the library is loaded.
+        # If the last trial was the first to load a library, only its own memory includes the library. So the trial
+        # before it is repeated, now that the library is loaded.
         if len(tried) > 1:
             _try(study, tried[-2].rows)
     except DPFrameworkError as error:

@@ -1,7 +1,7 @@
 """Comparisons of two matrices of distances between the values of an attribute, and of the contexts behind them.
 
 A context is the set of attributes from which the distances are computed. It is judged by its F-score against the true
-context, such as the one that is found without privacy.
+context, which may be the one found without privacy.
 
 Source: Battaglia, Celano and Pensa 2021, sections 4.1, 4.2 and A.3, with one correction. The correlation is taken over
 the upper triangle, since the zeros on both diagonals would raise it. If one of the two matrices or contexts was
@@ -101,4 +101,4 @@ def adjust_for_chance(score: float, expected: float) -> float:
 
 def _require_alike(one: Matrix, other: Matrix) -> None:
     if one.ndim != 2 or one.shape != other.shape:
-        raise InputError(f"two matrices of one shape are needed, not {one.shape} and {other.shape}")
+        raise InputError(f"two matrices of the same shape are needed, not {one.shape} and {other.shape}")

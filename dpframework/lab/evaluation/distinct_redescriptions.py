@@ -1,12 +1,12 @@
 """Redescriptions that differ from all before them, and the number of their literals that say nothing. Not private.
 
 A redescription is a pair of descriptions (its sides) that hold for nearly the same rows, and a literal is a test of one
-attribute. A literal *says nothing* (is idle) if leaving it out changes whether the side holds for less than a share
-`NOTHING` of all rows. Two redescriptions are *one finding* in each of three cases:
+attribute. If a literal is left out, its side may begin or cease to hold for some rows. A literal *says nothing* (is
+idle) if these are less than a share `NOTHING` of all rows. Two redescriptions are *one finding* in each of three cases:
 
 - They hold for nearly the same rows.
-- One holds for nearly the same rows as the complement of the other, that is, where neither side of the other holds.
-- They read the same attributes on both sides.
+- Both sides of the first hold for nearly the rows for which both sides of the second fail.
+- Their left sides read the same attributes, and so do their right sides.
 
 Two sets of rows are nearly the same if their Jaccard index is at least `DIFFERENT`. Literals that say nothing are left
 out before redescriptions are compared.
@@ -25,7 +25,7 @@ from dpframework.facts.logical_descriptions import And, Columns, Description, No
 from dpframework.redescriptions.redescription import Redescription
 
 NOTHING = 0.01
-"""A literal says nothing if leaving it out changes whether its side holds for less than this share of the rows."""
+"""A literal says nothing if its side, without it, begins or ceases to hold for less than this share of the rows."""
 DIFFERENT = 0.8
 """Two redescriptions are one finding if their sets of rows have at least this Jaccard index."""
 Masks = NDArray[np.bool_]
@@ -58,7 +58,7 @@ def leave_out_each(description: Description) -> Iterator[Description]:
 
 
 def without_idle_literals(description: Description, columns: Columns) -> Description:
-    """Return the description without literals that say nothing.
+    """Return the description without literals that say nothing (see the module).
 
     Literals are left out one at a time, first the one that changes the fewest rows, until no literal says nothing.
     """

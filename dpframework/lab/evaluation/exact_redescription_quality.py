@@ -122,7 +122,10 @@ class RedescriptionQuality:
 
     @property
     def spearman(self) -> float:
-        """Spearman's correlation of noisy and true Jaccard indices. NaN for fewer than three, or if all are equal."""
+        """Spearman's correlation of noisy and true Jaccard indices.
+
+        NaN for fewer than three redescriptions, or if all noisy indices or all true indices are equal.
+        """
         if len(self.true) < 3 or min(np.ptp(self.true), np.ptp(self.noisy)) == 0:
             return math.nan
         from scipy.stats import spearmanr
@@ -222,7 +225,7 @@ class Matching:
         return float(self.similarity.mean()) if len(self.similarity) else math.nan
 
     def recovered(self, threshold: float = 0.8) -> float:
-        """Return the share of the reference set with at least this similarity. NaN if the reference set is empty."""
+        """Return the share of the reference set with a similarity of `threshold` or more. NaN if the set is empty."""
         return float(np.mean(self.similarity >= threshold)) if len(self.similarity) else math.nan
 
     def __str__(self) -> str:
@@ -272,8 +275,8 @@ def select_redescriptions(found: Redescriptions, which: str | float) -> list[Red
     found
         The result of a miner.
     which
-        "all", "trusted", "pruned" (at the support that the noise suggests), or a number, for redescriptions whose noisy
-        support is at least this number.
+        "all", "trusted" (those with a star), "pruned" (see `Redescriptions.pruned`), or a number, for redescriptions
+        whose noisy support is at least this number of rows.
 
     Raises
     ------

@@ -47,7 +47,7 @@ class Correlations:
 
 
 def correlations(measured: Mapping[str, Sequence[float]]) -> Correlations:
-    """Correlate measures over the same levels of noise, of which the first is no noise.
+    """Correlate measures over the same levels of noise. The first level is without noise.
 
     As in the paper, each measure's differences from its value without noise are correlated. So the value without noise
     is not a data point itself. For a measure that is 0 without noise, such as PSD (pattern support distance), the

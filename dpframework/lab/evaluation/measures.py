@@ -44,7 +44,7 @@ def prediction(
 ) -> Mapping[str, float]:
     """Return "accuracy", "f_measure" and "auc" of a tree, or of anything that predicts rows of a table.
 
-    If the result is a table, the measures are of CART, learned from that table.
+    If the result is a table, the measures are those of a CART tree that is learned from that table.
 
     Parameters
     ----------

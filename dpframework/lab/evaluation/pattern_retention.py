@@ -1,8 +1,8 @@
 """Pattern retention: how much of one table's patterns is left in a second table that was made from the first.
 
 Source: Fletcher and Islam, "Measuring pattern retention in anonymized data: where one measure is not enough", 2015,
-section 3. A pattern X -> y was found in a table D, and a table M was made from D. There are three
-measures, none of which can replace another:
+section 3. A pattern X -> y says that rows for which the description X holds have the class y. It was found in a table
+D, and a table M was made from D. There are three measures, none of which can replace another:
 
 - Pattern accuracy: does y still follow from X?
 - Pattern support distance (PSD): is X still as common?
@@ -168,7 +168,7 @@ def class_counts(patterns: Iterable[Pattern], table: Table) -> Floats:
     Raises
     ------
     InputError
-        If there is no pattern, if the patterns predict several attributes, or if one does not fit the table's schema.
+        If there is no pattern, if patterns predict several attributes, or if a pattern does not fit the table's schema.
     """
     return _count_classes(_collect_patterns(patterns), table)
 

@@ -63,7 +63,8 @@ def prediction_of(model: Any, table: Table, target: str, *, positive: str | None
     target
         The class attribute.
     positive
-        The class whose F-measure and area are measured. By default both are means over the classes that occur.
+        The class whose F-measure and area are measured. By default F-measure and area are means over the classes that
+        occur.
 
     Raises
     ------

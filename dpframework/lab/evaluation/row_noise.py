@@ -2,8 +2,8 @@
 
 Source: Fletcher and Islam 2015, section 6.1. In the paper, one kind flattens the distribution of each attribute and all
 joint distributions. The other kind preserves the distribution of each attribute and most of the joint distributions.
-The paper gives these effects but no formulas, so the formulas here are our own. Our second kind preserves only the
-joint distributions with one attribute, if it is named, such as the class. In both kinds, every cell is hit (chosen for
+The paper gives these effects but no formulas, so the formulas here are our own. Of the joint distributions, our second
+kind preserves only those with one named attribute, such as the class. In both kinds, every cell is hit (chosen for
 a change) independently with the same probability, the level. With the same seed, a cell that is hit at one level is
 also hit at every higher level. This noise gives no differential privacy.
 """

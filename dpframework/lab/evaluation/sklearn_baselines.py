@@ -1,4 +1,4 @@
-"""Classifiers of scikit-learn on tables, and the patterns of its decision trees. Not private."""
+"""Classifiers of scikit-learn on tables, and the patterns of scikit-learn's decision trees. Not private."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def columns_of(table: Table) -> Block:
 def select_rows(table: Table, rows: ArrayLike) -> Table:
     """Return the chosen rows as a table of their own.
 
-    If the schema has a public row count, the new table's schema has the number of chosen rows in its place.
+    If the schema has a public row count, the new table's schema has the number of chosen rows instead.
 
     Parameters
     ----------

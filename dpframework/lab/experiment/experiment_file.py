@@ -343,7 +343,7 @@ def _texts(form: Mapping[str, Any], key: str, where: str, default: tuple[str, ..
 
 
 def _among(form: Mapping[str, Any], key: str, where: str, known: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the names of parts of the experiment under a key. Without the key return None, which stands for all."""
+    """Return the names that a key lists, all of which must be in `known`. None, for all names, without the key."""
     names = _texts(form, key, where)
     for name in names:
         if name not in known:

@@ -57,7 +57,7 @@ def combinations(params: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -
 
 
 def fill_in(form: Any, values: Mapping[str, Any], where: str) -> Any:
-    """Replace each placeholder `{name}` in the texts of a parameter by the value of that name on a data set.
+    """Replace each placeholder `{name}` in a parameter's texts by the value that a data set gives this name.
 
     A text that is just one placeholder becomes the value itself, which keeps its type.
 
@@ -105,7 +105,7 @@ class NamedTables:
         The generator's fixed parameters, and the values of those that vary.
     values
         The values that replace `{name}` in the parameters of methods and measures on this data set. The generator's
-        parameters replace their names, too.
+        parameters are such values, too.
     """
 
     name: str
@@ -136,7 +136,8 @@ class Method:
     epsilon
         The method's own epsilons. If None, a miner has the experiment's epsilons, and a baseline has none.
     repetitions
-        The method's own number of repetitions if it needs fewer, such as 1 for a method that is not random.
+        The method's own number of repetitions if it needs fewer than the experiment, such as 1 for a method that is not
+        random. None for the experiment's number.
     data
         The names of the data sets on which the method is run; None for all.
     """
@@ -375,7 +376,7 @@ class Experiment:
         return seed_of(self.seed, cell.to_dict())
 
     def shared_seed(self, cell: Cell, what: str) -> int:
-        """Return a seed for `what` that all methods share in one repetition on a data set.
+        """Return a seed that all methods share in one repetition on a data set. `what` names the seed's use.
 
         So the results of different methods are paired: they come from the same rows and the same folds.
         """

@@ -28,7 +28,7 @@ class TableSource(abc.ABC):
 
     @abc.abstractmethod
     def read(self) -> tuple[Table, Table | None]:
-        """Return the rows to use, and the rows that the source itself holds out. These are None if there are none."""
+        """Return the rows to use, and the rows that the source itself holds out, or None if it holds none out."""
 
 
 @final
@@ -43,8 +43,8 @@ class FileTable(TableSource):
     digest
         The digest of the file's bytes. A changed file has another digest, so it is another source and is read again.
     unit, key
-        The privacy unit that the file is read for, and the key that chooses the rows of each unit. The key is None
-        without ids.
+        The privacy unit that the file is read for, and the key that chooses the rows of each unit. The key is None if
+        no column identifies units.
     """
 
     data: Data
@@ -139,7 +139,7 @@ class Fold:
         return rows - rows // self.folds - (self.fold <= rows % self.folds)
 
     def schema(self, schema: Schema) -> Schema:
-        """Return the schema of the training rows, with their number as the public row count. For evaluation only."""
+        """Return the schema of the training rows. A public row count becomes their number. For evaluation only."""
         return schema if schema.rows is None else attrs.evolve(schema, rows=self.training_rows(schema.rows))
 
     def apply(self, table: Table) -> tuple[Table, Table]:

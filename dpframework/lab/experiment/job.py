@@ -218,7 +218,7 @@ class FailedCell:
 
 
 def compute(job: Job) -> FinishedCell | FailedCell:
-    """Run the method on the table and measure its result. A failure becomes the outcome of this cell alone.
+    """Run the method on the table and measure its result. If this fails, return the failure, so that other cells go on.
 
     Raises
     ------

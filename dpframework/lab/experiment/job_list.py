@@ -64,7 +64,7 @@ def jobs_of(experiment: Experiment) -> list[Job]:
 
 
 def _method_versions(experiment: Experiment) -> dict[str, str]:
-    """Return the version of each method's code: a miner has that of its plugin, and a function its file's digest."""
+    """Return the version of each method's code: for a miner its plugin's version, for a function its file's digest."""
     points = entry_points(group=GROUP)
     plugins = {point.name: f"{point.dist.name} {point.dist.version}" for point in points if point.dist is not None}
     versions = {}

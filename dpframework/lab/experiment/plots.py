@@ -89,7 +89,7 @@ def _by(groups: Sequence[GroupSpread], keys: Sequence[str]) -> dict[str, list[Gr
 
 
 def _panels(groups: Sequence[GroupSpread], keys: Sequence[str]) -> list[list[GroupSpread]]:
-    """Return the groups of each panel, first those with all coordinates of the panel.
+    """Return the groups of each panel, first the groups that have all coordinates of the panel.
 
     A group that lacks a coordinate, such as a baseline without an epsilon, is in every panel that has the group's other
     coordinates.

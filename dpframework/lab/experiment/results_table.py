@@ -48,7 +48,7 @@ def results_frame(experiment: Experiment, finished: Iterable[FinishedCell]) -> p
 def _parameter(values: list[Any]) -> pl.Series:
     """Return a parameter's values as Booleans, whole numbers or numbers if all are of one such kind, else as texts.
 
-    In the last case, floats and fractions are written with six digits, and other values that are no texts as JSON.
+    In the last case, texts stay as they are, floats and fractions are written with six digits, and all else as JSON.
     """
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:

@@ -37,7 +37,7 @@ class Outcome:
     cells
         The number of cells of the grid.
     before, now
-        The number of cells that were finished before this run, and of cells that this run finished.
+        The number of cells that were finished before this run, and the number of cells that this run finished.
     failed
         The cells that failed, in the order of the grid. The next run tries them again.
     report
@@ -78,7 +78,8 @@ def run_experiment(
     PlanRefused
         If a check refuses a plan of the grid. Then no data file has been read, and nothing has been written.
     InputError
-        If the experiment cannot be run as it is, or another process works in the folder.
+        If a library is missing, a miner cannot be planned, a function or data file is missing, a file cannot be
+        written, or another process works in the folder.
     RunStopped
         If the user interrupts the run, or a process dies. Finished cells are kept.
     """

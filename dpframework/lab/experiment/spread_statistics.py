@@ -89,8 +89,8 @@ class Spread:
 def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
     """Return the narrowest symmetric 95 % interval of order statistics for the median, or NaN if there is none.
 
-    The k-th smallest value exceeds the median with probability P(B < k) at most, where B is binomial with n trials of
-    1/2 (David and Nagaraja, "Order Statistics", 3rd edition, section 7.1).
+    The k-th smallest of n values exceeds the median with a probability of at most P(B < k), where B is binomial with n
+    trials of probability 1/2 (David and Nagaraja, "Order Statistics", 3rd edition, section 7.1).
 
     Parameters
     ----------

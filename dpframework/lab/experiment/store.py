@@ -89,7 +89,7 @@ class Store:
         Raises
         ------
         InputError
-            If it cannot be written.
+            If the file cannot be written.
         """
         form = {
             "private": False,  # The run was seeded, and its result was measured against the rows.

@@ -65,7 +65,7 @@ class Code:
 
     @property
     def digest(self) -> str:
-        """The SHA-256, in hex, of the file that defines the function. Empty if its module has no file.
+        """The SHA-256, in hex, of the file that defines the function. Empty if the function's module has no file.
 
         Raises
         ------
