@@ -70,7 +70,7 @@ def deviation_of(tables: float, budget: DistanceBudget) -> float:
 
 
 def like_epsilon(budget: DistanceBudget, attributes: int) -> float:
-    """Return the epsilon, or the epsilon whose noise on a tree's tables is as large as that of the rho."""
+    """Return the budget's epsilon or, for a rho, the epsilon that leaves as much noise on a tree's tables."""
     amount = float(budget.amount)
     return math.sqrt(8 * (attributes - 1) * amount) if budget.zcdp else amount
 

@@ -51,8 +51,8 @@ def above_the_mean(su: Matrix, target: int) -> tuple[int, ...]:
 def relevant_not_redundant(su: Matrix, target: int) -> tuple[int, ...]:
     """Return the context RR: the most relevant attributes that are not redundant.
 
-    Attributes are taken in the order of their relevance to the target. An attribute is left out unless its symmetric
-    uncertainty with the target is larger than with each attribute that was taken before.
+    Attributes are looked at in the order of their relevance to the target. The first is taken. A later one is taken if
+    its symmetric uncertainty with the target is larger than that with each attribute taken before.
     """
     others = [int(k) for k in np.argsort(-su[:, target], kind="stable") if k != target]
     context = [others[0]]

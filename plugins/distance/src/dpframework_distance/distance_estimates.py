@@ -57,7 +57,7 @@ class NoisyPair:
         return self.counts if name == self.first else self.counts.T
 
     def marginal(self, name: str) -> tuple[Array, float]:
-        """Return the noisy histogram of one of the two, and the variance of each of its counts."""
+        """Return the noisy histogram of one of the two attributes, and the variance of each of its counts."""
         table = self.of(name)
         return table.sum(axis=1), self.variance * table.shape[1]
 
@@ -159,7 +159,7 @@ def shrunken_estimate(pair: NoisyPair, target: str, marginals: Mapping[str, Arra
     seems to have no rows says nothing.
 
     Noise leaves v / (S n_x**2 + v) of a column unknown. The variance of a share could be up to P(y|x) (1 - P(y|x))
-    if each x went with one y, and would be 0 if x told nothing. Half of the former is taken.
+    if each x went with one y, and would be 0 if x told nothing. Half of the larger variance is taken.
     """
     other = pair.second if target == pair.first else pair.first
     table, of_target, of_other = pair.of(target), marginals[target], marginals[other]

@@ -6,10 +6,10 @@ distances are read off the model that these releases make (see `forest`).
 
 A model knows of less dependence than there is. Along a path it knows only what the edges pass on, and of attributes in
 different trees it knows nothing. Yet a context is chosen for what it tells about the target. So the distances are those
-to be expected if P(y|x) varies about what the model says (see `distance_estimates.unsure`). For an edge it does not
-vary. Where nothing is known, its variance is a share u of the largest that is possible, and along a path it is half of
-that. A context that lacks attributes is filled up with attributes of which nothing is known. The more attributes there
-are, the more the best of them tell. So u is a 200th of their number, at most .15 (from Adult, Mushroom and Cmc;
+to be expected if P(y|x) varies about what the model says (see `distance_estimates.unsure`). Along an edge P(y|x) does
+not vary. Where nothing is known, its variance is a share u of the largest possible variance, and along a longer path
+half of that. A context that lacks attributes is filled up with attributes of which nothing is known. The more there
+are in all, the more the best of them tell. So u is a 200th of their number, at most .15 (from Adult, Mushroom and Cmc;
 docs/distances.md has other tables). If distances from the model are no more than noise, distances from shares alone are
 taken, provided that these differ more (`signal_to_noise`).
 """

@@ -34,7 +34,8 @@ def _growth(first: int, number: int) -> Integers:
 def terms(rows: int) -> Integers:
     """Return f(n) = n log2(n) for every n up to `rows`, as a read-only array of whole numbers of units.
 
-    f(n) is the sum of g over all numbers below n. After rounding, g still never falls, and sensitivities need no more.
+    f(n) is the sum of g over all numbers below n. After rounding, g still never falls as n grows, and the derivations
+    of sensitivities use nothing else.
 
     Examples
     --------
@@ -100,9 +101,10 @@ class Terms:
 
 
 def sums_over(counts: Counts, begins: Integers, sizes: Integers, subsets: Integers, places: Integers) -> Integers:
-    """Return the number of rows and, if that is at least `WHOLE`, the counts without each attribute to be left out.
+    """Return the number of rows and, if that is at least `WHOLE`, also the counts with one attribute summed out.
 
-    A subset's counts are summed over the attribute that is left out. With so many rows, these sums may be large.
+    `places` says which attributes of a subset are summed out. With so many rows, the sums may be `WHOLE` or more, so
+    that f has to be computed for each of them.
 
     Parameters
     ----------

@@ -93,8 +93,8 @@ class ValueDistances(NotebookText):
 
             d'(y, z)**2 = (1 - w) [y != z] + w c d(y, z)**2.
 
-        The weight w is s / 2, and s / 4 without a context, since how common two values are says less about how alike
-        they are.
+        The weight w is s / 2, and s / 4 without a context: how common two values are says less about how alike they are
+        than a context does.
 
         The factor c gives both parts the same mean over two random rows. By the released shares p, this mean is 1 - sum
         of p**2. So every attribute has the weight that it has in overlap, and noise is not scaled up. A sum of squared
@@ -231,7 +231,7 @@ class LearnedDistances(StoredResult, Mapping[str, ValueDistances]):
     def blend(self) -> dict[str, NDArray[np.float64]]:
         """Return each attribute's distances blended with overlap (see `ValueDistances.blend`), or overlap alone.
 
-        It is overlap alone where nearly all values are equally common, that is, where the mean of `unevenness` over
+        The result is overlap alone where nearly all values are equally common: where the mean of `unevenness` over
         attributes is at most `EVEN`. Distances are learned first of all from how common values are. If shares are even,
         distances tell nothing, and the noise that is left would put an order on neighbours that are equally near.
 

@@ -1,10 +1,10 @@
 """Tables on which choices of contexts lose nearly all that they claim.
 
-A context's score moves by all that is declared if nearly all rows agree on the context, and the row that is added or
-removed agrees with them there and on nothing else. Two contexts that share no attribute can both move so far, each with
-a row of its own. The chosen candidate must also be far from the likeliest one, which is then nearly all of the
-normaliser. A few old rows of another town keep it far: town and age tell about each other, while illness and smoking
-tell about neither, since all rows agree on them.
+A context's score moves by its whole declared sensitivity in one case: nearly all rows agree on the context, and the row
+that is added or removed has their values there and no other value of theirs. Two contexts that share no attribute can
+both move so far, each with a row of its own. The chosen candidate must be far from the likeliest one, which is then
+nearly all of the normaliser. A few old rows of another town keep it far: town and age tell about each other, while
+illness and smoking tell about neither, since all rows agree on them.
 
 The added row has the common town and age, and lowers (town, age): it is ill and smokes. The replaced row was neither
 ill nor a smoker, and lowered (ill, smokes) by a town and an age of its own. Attributes that are chosen one after

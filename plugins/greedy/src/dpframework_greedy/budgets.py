@@ -75,7 +75,7 @@ class BudgetShares:
         return cls(*shares)
 
     def without_extensions(self) -> BudgetShares:
-        """Return the shares where nothing is extended. The other two keep their proportion.
+        """Return the shares if nothing is extended. The shares of pairs and of qualities keep their proportion.
 
         Examples
         --------

@@ -1,7 +1,7 @@
 """The literals and extensions that a schema allows in a redescription.
 
-A redescription is a pair of descriptions, one on each side, that should hold for nearly the same rows. Each joins
-literals by `and` and `or`. An extension adds one literal to one side.
+A redescription is a pair of descriptions, one on each side, that should hold for nearly the same rows. A description
+joins literals by `and` and `or`. An extension adds one literal to one side.
 
 Every literal is a range of known codes of one attribute, or all its known codes outside a range: a value of a Boolean
 or categorical attribute, or an interval between public cuts of a numeric one. A missing value satisfies no literal,
@@ -154,8 +154,8 @@ class Language:
         Raises
         ------
         InputError
-            If a side has no attribute with two values, both sides have only the same one, or there are too many pairs
-            of values or of literals.
+            If a side has no attribute with two values, if both sides have only the same attribute, or if there are too
+            many pairs of values or of literals.
         """
         sides = []
         for view, names in ((View.LEFT, left), (View.RIGHT, right)):

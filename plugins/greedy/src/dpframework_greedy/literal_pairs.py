@@ -63,7 +63,7 @@ def plan_pairs(
 
 
 def most_cells(pairs: int) -> int:
-    """Return how many cells of a table are added up to the support of a combination of its pairs, at most.
+    """Return the most cells of a table that are added up to the support of one combination of its pairs.
 
     A disjunction of all pairs has the most: either side holds in all cells of its view but one.
 
@@ -111,9 +111,9 @@ def read(
 ) -> tuple[list[Redescription], int]:
     """Return the wanted combinations of a group, and the number of all its combinations.
 
-    The combinations are all conjunctions and disjunctions of some pairs or their complements. With three pairs, one of
-    them may also be joined by one word to the other two, which are joined by the other word. A pair with an attribute
-    that may be missing has no complement there, since neither a test nor its negation holds for a missing value. On
+    The combinations are all conjunctions and disjunctions of some pairs or their complements. With three pairs, two may
+    also be joined by `and` and the third to these by `or`, or the other way round. A pair with an attribute
+    that may be missing has no complement, since neither a test nor its negation holds for a missing value. On
     either side, a combination gives way to a shorter one if noise hides the difference between them.
     """
     combinations = _combinations(group, schema)

@@ -49,7 +49,7 @@ def average(one: Redescription, again: Redescription) -> Redescription:
 def is_better(one: Redescription, than: Redescription, score: Score) -> bool:
     """Tell whether a redescription `one` is better than the redescription `than` that it extends.
 
-    It is better if its noisy Jaccard index is higher, and it is not further outside the bounds on support.
+    It is better if its noisy Jaccard index is higher, and its supports are no further outside their bounds than before.
     """
     least, most = score.min_support, score.max_support
     supported = least is None or one.both.value >= min(least, than.both.value)

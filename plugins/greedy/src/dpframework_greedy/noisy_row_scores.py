@@ -2,8 +2,8 @@
 
 Karjalainen, Galbrun and Miettinen 2022, section 3.2, let the user "query for" the number of rows and "use the noisy
 estimate to compute near-optimal steepness". Here the bounds on the support follow from it, too: a tenth and seven
-tenths of the rows. So when a study is planned, nobody knows how far a row will move the score, and yet a plan needs to
-know.
+tenths of the rows. So when a study is planned, nobody knows how far a row will move the score, and yet a plan has to
+declare it.
 
 `RelativeScore` is therefore the weighted index divided by a number u that suits its bounds. Let rise, fall and replaced
 be the changes of the index for given bounds (`scores.Changes`), and
@@ -14,8 +14,8 @@ Divided by u, the index rises by at most 2/3 with an added row, falls by at most
 row is replaced, whatever the bounds. These numbers are declared. Only u depends on the bounds, and u is a function of
 releases. The shares 2/3 and 1/3 are those of a score whose minimum support is about 200 rows. For that score, nothing
 is lost. Compared with a score whose bounds are known beforehand, the noise under add-or-remove-one is at most 14 %
-larger for a minimum support from 50 to 10,000 rows, and at most 30 % larger for a smaller one. Under replace-one these
-shares are 16 % and 43 %.
+larger for a minimum support from 50 to 10,000 rows, and at most 30 % larger for a smaller one. Under replace-one the
+noise is at most 16 % and 43 % larger.
 
 `OpenSurplus` is a `Surplus` whose maximum support follows from a release, too. Its sensitivity holds for any maximum
 support.
@@ -102,7 +102,7 @@ class OpenScore:
         return ()
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Return no better bound than the one for the rows in turn: k rows can move a score k times as far as one."""
+        """Return no bound for several rows at once, since k rows can move a score k times as far as one row can."""
         return ()
 
 

@@ -2,7 +2,7 @@
 
 Initial pairs, with one literal per side, are chosen and counted first. Then literals are joined to either side by `and`
 or `or`. With `serenade-cs` the client looks at the noisy Jaccard index of each redescription, and extends the
-redescription while that is good enough. With `serenade-es` every round extends whichever redescription is chosen, and
+redescription while this index is good enough. With `serenade-es` every round extends one chosen redescription, and
 the grown redescriptions are counted at the end. Names of the paper: N is `pairs`, K `extensions`, L `rounds`, sigma_min
 `min_support`.
 
@@ -83,7 +83,7 @@ class SerenadeCS(Serenade):
         The most extensions of each pair. By default none where pairs are scored in rows, since conjunctions and
         disjunctions come with their counts. With another score, or a `budget` with a share for extensions, at most 4.
     min_jaccard
-        A redescription is neither extended nor returned unless its noisy Jaccard index is above this.
+        A redescription is extended and returned only if its noisy Jaccard index is above this.
 
     Examples
     --------

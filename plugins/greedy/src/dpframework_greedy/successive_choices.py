@@ -10,8 +10,8 @@ If a chosen candidate leaves the pool, and nothing else changes it, this is one-
 once and taking the `rounds` largest has the same distribution (Durfee and Rogers 2019, Lemma 4.2).
 
 **What is reused, and why that is sound.** Serenade (Karjalainen, Galbrun and Miettinen 2022) remembers, for each
-redescription, its best extension with that extension's key, and lets it race again in later rounds. Its Lemma 2 takes
-that for a fresh draw, which it is not: a key that lost a round is known to be below the winner's, but the keys of
+redescription, its best extension with that extension's key, and lets it race again in later rounds. The paper's
+Lemma 2 takes that for a fresh draw, which it is not: a key that lost a round is known to be below the winner's, but the keys of
 extensions that entered later are not. In terms of arrival times, which are exponential with rate w = exp(score / scale)
 (a key is a function of its time), a time that has not arrived by now is distributed as now plus a fresh time, by lack
 of memory. So remembered and new times race fairly only if the clock of whatever enters the pool starts when it enters.

@@ -91,7 +91,7 @@ class Surplus:
         return float(self.surpassing(float(parameters["c"])).of_supports(both, both + one)[0])
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Return no better bound, since k rows can move the score k times as far as one."""
+        """Return no bound for several rows at once, since k rows can move the score k times as far as one row can."""
         return ()
 
     @property

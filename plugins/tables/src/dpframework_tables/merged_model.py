@@ -67,7 +67,7 @@ class MergedModel:
     def with_more(self, means: Sequence[NoisyHistogram], measured: Iterable[Measurement], rows: float) -> MergedModel:
         """Return the model of one-way marginals that were made more exact after the measurements in `measured`.
 
-        Values stay merged only for attributes in these marginals. Others gain nothing from merging.
+        Values stay merged only for attributes in these marginals. Other attributes gain nothing from merging.
         """
         return self.of_alone(means, self.merging.only({a for one in measured for a in one.of}), rows)
 

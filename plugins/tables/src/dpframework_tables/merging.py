@@ -1,11 +1,11 @@
 """Groups of an attribute's rare values, which are merged before several attributes are measured together.
 
 A value whose released count hardly exceeds its noise says nothing about how attributes depend on each other. Yet its
-cells carry as much noise as all others, and take room in the model. So such values share one group in all marginals of
+cells carry as much noise as all other cells, and take room in the model. So such values share one group in marginals of
 several attributes, as in MST (McKenna, Miklau and Sheldon 2021, "compress domain"). The rows of a group are then shared
 among its values by the attribute's own counts. The price of merging is that marginals of several attributes no longer
-make these counts more exact. So it is done only where it removes at least half of an attribute's values, and where the
-rare values have next to no rows.
+make these counts more exact. So values are merged only where that removes at least half of an attribute's values, and
+where the rare values have next to no rows.
 
 Groups follow from released one-way marginals. A table that is measured afterwards is a coarser table of the same rows.
 Each row is in one cell of this table, so sensitivities stay as they are.

@@ -1,4 +1,4 @@
-"""Queries for the distances of marginals from a model, by which a marginal is selected, and for the selected one.
+"""Queries for the distances of marginals from a model, by which a marginal is selected, and for that marginal's counts.
 
 All marginals that may be selected are counted once per block of rows. The counts are kept as long as the block.
 """

@@ -2,8 +2,8 @@
 
 A value's share of the rows is taken to come from a mixture: it is 0, or uniform between 0 and one of several limits.
 The weights of the mixture are the most likely ones for all values of all attributes together (empirical Bayes; Stephens
-2017, adaptive shrinkage). So where most values are rare, a count that hardly stands out is taken for noise. Where most
-values are frequent, it is kept.
+2017, adaptive shrinkage). So if most values are rare, a count that hardly exceeds its noise is taken for noise. If most
+values are frequent, such a count is kept.
 
 Let y be an attribute's noisy shares and x its exact ones. Both add up to 1, and differences between noisy shares are as
 exact as if each had independent noise of variance s. So the likelihood of x is proportional to exp(-norm(x - y)**2 / (2

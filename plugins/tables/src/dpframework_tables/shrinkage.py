@@ -2,8 +2,8 @@
 
 A residual (see `residual_pooling`) has some free numbers, called effects, each with noise of variance s. The effects of
 one residual share a variance t, which comes from a mixture over a grid that includes 0. The weights of the mixture are
-the most likely ones for all residuals together (Stephens 2017, adaptive shrinkage). So where most residuals are noise,
-a residual that hardly stands out is taken for noise too. Where most are not, it is kept.
+the most likely ones for all residuals together (Stephens 2017, adaptive shrinkage). So if most residuals are noise, a
+residual that hardly exceeds its noise is taken for noise too. If most are not noise, such a residual is kept.
 
 The best linear estimate of an effect is t / (t + s) times its noisy value. Such estimates vary less than the effects
 do, so attributes would look too even. With the square root of that factor they vary as much (Louis 1984; Ghosh 1992),
@@ -31,8 +31,8 @@ _TURNS = 60  # the steps of expectation maximisation
 def shrink_to_noise(off: Sequence[Array], variances: Sequence[float], rows: Sequence[float]) -> Array:
     """Return which share of each table's deviations from an expected table is kept, from 0 to 1.
 
-    In a table of n cells and N rows, deviations from even counts have a sum of squares of at most n - 1, in units of N
-    / sqrt(n). It is reached if all rows are in one cell.
+    In a table of n cells and N rows, deviations from even counts have a sum of squares of at most n - 1, in units of
+    (N / sqrt(n))**2. The sum is n - 1 if all rows are in one cell.
 
     Parameters
     ----------

@@ -174,7 +174,7 @@ class SyntheticRows(DrawableResult):
         return found
 
     def __getitem__(self, names: str | tuple[str, ...]) -> MeasuredMarginal:
-        """Return the measured marginal of one attribute, or of several together. If there are more, it is the last.
+        """Return the measured marginal of one attribute, or of several together. If it was measured again, the last.
 
         Raises
         ------

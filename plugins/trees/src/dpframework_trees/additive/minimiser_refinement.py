@@ -4,8 +4,8 @@ If a fit were refused, that would reveal something about its rows, and no epsilo
 floats end too far from the minimum, which is rare, this module goes on from there. The time may depend on the rows. The
 result is as near to the minimum as the claim needs, on any table.
 
-The search ends, since the loss is smooth and strongly convex. A step against the gradient, of its length divided by a
-bound L on the Hessian's eigenvalues, multiplies the gradient by at most 1 - ridge / L. Newton's steps are taken only if
+The search ends, since the loss is smooth and strongly convex. Let L be a bound on the Hessian's eigenvalues. A step of
+minus the gradient / L multiplies the gradient's length by at most 1 - ridge / L. Newton's steps are taken only if
 they halve the gradient. The number of digits is doubled until rounding does not matter.
 """
 
