@@ -147,7 +147,7 @@ class CategoricalMetric:
         Raises
         ------
         InputError
-            If the matrix is that large, and `large` is not set.
+            If the matrix has more distances than this, and `large` is not set.
         """
         left = self.encode(rows)
         right = left if others is None else self.encode(others)

@@ -161,7 +161,7 @@ class RowBounds:
         return cls(schema.row_bound, None if published else added, published)
 
     def of_group(self, rows: int) -> RowBounds | None:
-        """Return the bounds for a unit of several rows, or None for published bounds, which do not cover that."""
+        """Return the bounds for a unit of several rows, or None for published bounds, which hold for one row only."""
         if self.published:
             return None
         added = self.added
@@ -278,7 +278,7 @@ class OfEntropies(Query):
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
         """Return the sensitivities for a unit of several rows.
 
-        None are known for published bounds, which do not cover it.
+        With published bounds none are known, since these bounds hold for one row only.
         """
         bounds = self.bounds.of_group(rows)
         return () if bounds is None else self._declare(bounds)

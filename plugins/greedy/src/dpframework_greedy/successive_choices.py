@@ -11,10 +11,10 @@ once and taking the `rounds` largest has the same distribution (Durfee and Roger
 
 **What is reused, and why that is sound.** Serenade (Karjalainen, Galbrun and Miettinen 2022) remembers, for each
 redescription, its best extension with that extension's key, and lets it race again in later rounds. The paper's
-Lemma 2 takes that for a fresh draw, which it is not: a key that lost a round is known to be below the winner's, but the keys of
-extensions that entered later are not. In terms of arrival times, which are exponential with rate w = exp(score / scale)
-(a key is a function of its time), a time that has not arrived by now is distributed as now plus a fresh time, by lack
-of memory. So remembered and new times race fairly only if the clock of whatever enters the pool starts when it enters.
+Lemma 2 takes that for a fresh draw, which it is not: a key that lost a round is known to be below the winner's, but
+the keys of extensions that entered later are not. A key is a function of an arrival time, which is exponential with
+rate w = exp(score / scale). By lack of memory, a time that has not arrived by now is distributed as now plus a fresh
+time. So remembered and new times race fairly only if the clock of each candidate starts when it enters the pool.
 Then, and only then, each round is a fresh exponential mechanism. So reuse cannot save budget. It can only save time,
 and for that less is enough. Let W(g) be the sum of the weights w of a group g. For a candidate c of g,
 

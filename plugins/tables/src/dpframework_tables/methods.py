@@ -198,8 +198,8 @@ class TableMethod:
     ) -> MergedModel:
         """Make rounds in stages, then release one-way marginals again with the budget that is left.
 
-        Rounds end early once no measurement of a stage says more than its noise. In that case the model of one-way
-        marginals is returned, with their second release if there was one.
+        Rounds end early once no measurement of a stage says more than its noise. The result is the model of one-way
+        marginals, made more exact by their second release if there was one.
         """
         found: list[Measurement] = []
         for size in self.stages:

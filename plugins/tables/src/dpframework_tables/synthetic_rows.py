@@ -233,7 +233,7 @@ class SyntheticRows(DrawableResult):
         Raises
         ------
         InputError
-            If the file ends in something else, or a file exists or cannot be written.
+            If `path` has another ending, or if one of the files exists or cannot be written.
         """
         rows = Path(path)
         if rows.suffix not in (".csv", ".parquet"):

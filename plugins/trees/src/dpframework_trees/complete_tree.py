@@ -1,7 +1,7 @@
 """Complete trees of a fixed depth, with a public test at every node, in heap order.
 
-The child of node k where its test holds is 2 k + 1, and the other child is 2 k + 2. The 2**depth - 1 tests are followed
-by 2**depth leaves. A test on a missing value does not hold, so every row falls in one leaf.
+From node k, rows for which its test holds go to node 2 k + 1, and all others to node 2 k + 2. The 2**depth - 1 tests
+are followed by 2**depth leaves. A test on a missing value does not hold, so every row falls in one leaf.
 """
 
 from __future__ import annotations

@@ -123,8 +123,8 @@ class Criterion:
         With `exact`, the bound is the table's public number of rows. A neighbour with added rows then exceeds it.
 
         `norm` and `max` are norms of n (the 3-norm, the infinity norm): on counts a norm grows when a count grows,
-        and by the triangle inequality by at most the norm of a unit vector, 1. Monotonic; a replacement is a fall
-        in [0, 1] and a rise in [0, 1], so it changes a score by at most 1.
+        and by the triangle inequality by at most the norm of a unit vector, 1. So the score is monotonic. To replace a
+        row is a fall in [0, 1] and a rise in [0, 1], which changes a score by at most 1.
 
         `gini` is f = sum of n_c**2 / N, N the sum of n: the Gini score minus the part that is the same for all
         splits. Adding a row of class c changes it by (2 n_c + 1 - f) / (N + 1), which lies in (-1, 1]: at most 1,

@@ -176,7 +176,7 @@ class DPClassifierMiner(ModelMiner):
         return paid[-1] if paid else trees[0]
 
     def _kinds(self, schema: Schema) -> list[str]:
-        """Return the kinds that are possible on a schema. An additive model is not, if it has too many coefficients."""
+        """Return the kinds that are possible on a schema. An additive model must not have too many coefficients."""
         most = LEAVES_OF_CLASS * schema[self.target].size
         trees = [f"{SAMPLED}{d}" for d in LEVELS if 2**d <= most]
         self._branch(schema, trees[0], self.epsilon)  # This raises an error if nothing can be mined.

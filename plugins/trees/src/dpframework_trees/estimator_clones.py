@@ -36,7 +36,7 @@ class EstimatorFamily:
         self.pickled_unfitted |= not fitted
 
     def note_fit(self, estimator: Any, *, alone: bool) -> None:
-        """Note an estimator's first fit on a budget of its own, and warn if it is the second of the family with one."""
+        """Note an estimator's first fit on a budget of its own, and warn if it is the family's second such fit."""
         if not alone or estimator.__dict__.get("_counted"):
             return
         estimator.__dict__["_counted"] = True

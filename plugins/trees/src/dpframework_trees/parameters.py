@@ -115,7 +115,7 @@ def other_attributes(schema: Schema, target: Attribute, attributes: tuple[str, .
     Raises
     ------
     InputError
-        If the target is among them, or one is named twice.
+        If the target is among the given attributes, or an attribute is named twice.
     """
     split_on = attributes if attributes is not None else tuple(n for n in schema.names if n != target.name)
     if target.name in split_on:

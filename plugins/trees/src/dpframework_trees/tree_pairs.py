@@ -76,15 +76,15 @@ class PairScore:
             g / 2 + (n (a h + b g - a b) + g h) / (2 (n + 1)),
 
         which lies in (-2, 1]: at most 1/2 + (n + 1) / (2 (n + 1)) at a = b = g = h = 1, and above -1/2 - 3/2 since
-        a h + b g - a b > -3. A replacement changes it by less than 3. For n rows it changes it by at most n times
-        the largest value of
+        a h + b g - a b > -3. Replacing a row changes the score by less than 3. With n rows, the change is at most n
+        times the largest value of
 
             1 - (1 - 2 m / ((m + 1) n)) (1 - k / ((k + 1) n))
 
         over all whole numbers k, m >= 0 with k + m = n - 1. This formula was found and confirmed by brute force.
 
         `published` is the score of the paper. It is normalised to [0, 1], so its sensitivity is 1 under either relation
-        (its Lemma 1). That is valid but far too large, since a row moves the score by at most 3 / n. The difference
+        (Lemma 1 there). That is valid but far too large, since a row moves the score by at most 3 / n. The difference
         between the scores of two pairs of trees changes by at most 1. Replacing one of n rows moves each score by at
         most 1/2 (`largest_replacement`, attained at n = 2). Adding a row to n moves a score s by something in
         ((-2 - s) / (n + 1), (1 - s) / (n + 1)], so the difference changes by at most 4 / (n + 1). With 0 and 1 rows all

@@ -7,9 +7,9 @@ over its children or leaves. Kernels that score by a criterion are compiled from
 Except for those of logistic fits, kernels make no arrays. They take the arrays that they fill in, and arrays as working
 memory, since numba needs longer to compile the making of an array than most of the code here.
 
-Whole trees are complete: d levels of tests in heap order, then 2**d leaves. The child of node k where its test holds is
-2 k + 1, the other child is 2 k + 2. Rows are bits in words of 64 rows: bits[t] has a 1 for each row that test t holds
-for, and class_bits[c] has a 1 for each row of class c. A bit that stands for no row is 0 in every class.
+Whole trees are complete: d levels of tests in heap order, then 2**d leaves. From node k, rows for which its test holds
+go to node 2 k + 1, all others to 2 k + 2. Rows are bits in words of 64 rows: bits[t] has a 1 for each row that test t
+holds for, and class_bits[c] has a 1 for each row of class c. A bit that stands for no row is 0 in every class.
 
 Compiled code is kept on disk, and numba compiles a kernel again when its own file changes. It does not notice a change
 of a kernel in another file that this kernel calls. After such a change, delete `__pycache__` here.

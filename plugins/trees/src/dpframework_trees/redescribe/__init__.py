@@ -13,8 +13,8 @@ What differs from the paper by default, and why:
 - thresholds and classes come from the schema's public values and cuts, never from the data;
 - trees are complete, and drawn exactly or by a walk of a fixed number of steps. No leaf closes because it is pure, and
   no walk stops because scores settle;
-- scores are 3-norms of class counts, which are monotonic with sensitivity 1, where the paper has 2 for one tree
-  and, for a pair, the number of rows;
+- scores are 3-norms of class counts, which are monotonic with sensitivity 1. The paper's sensitivity is 2 for one tree
+  and, for a pair scored in rows, the number of rows;
 - one noisy table of leaves by leaves, with the whole budget for counts, gives all supports;
 - trees are shallow, since at a small epsilon there are too many deep trees for the exponential mechanism to find a good
   one. If the schema bounds the rows, the check DP007 warns of a plan whose scores drown in noise.

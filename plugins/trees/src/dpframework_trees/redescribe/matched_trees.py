@@ -68,7 +68,7 @@ from dpframework_trees.redescribe.view_tests import candidates_of_sides, sides_o
 from dpframework_trees.redescription_extraction import LeafUnions
 from dpframework_trees.splits import Candidates
 
-SLACK = Fraction(8, 100)  # how far a Jaccard index minus one deviation must be above the target to be reported
+SLACK = Fraction(8, 100)  # a reported Jaccard index, minus one standard deviation, exceeds the target at least by this
 
 
 def _valid_matches(_: object, attribute: object, number: int) -> None:
