@@ -126,9 +126,9 @@ def forecast(
     PlanRefused
         If a check refuses the plan.
     InputError
-        If neither `rows` nor the schema says how many rows there are, or a table cannot have so many; if the run would
-        take more than `within`, or more memory than this machine has; if a trial fails, or not even the smallest one
-        ends; or if a miner cannot be sent to another process.
+        If neither `rows` nor the schema says how many rows there are, or if no table can have this number. If the run
+        would take more than `within`, or more memory than this machine has. If a trial fails, or if not even the
+        smallest trial ends. If a miner cannot be sent to another process.
 
     Examples
     --------

@@ -81,7 +81,7 @@ class RedescriptionQuality:
     useful
         Whether each redescription is useful. That takes four conditions: it is significant by exact counts; each of its
         sides holds for at most a share `USEFUL_SHARE` of the rows; its exact index is at least `USEFUL_JACCARD`; and
-        the Jaccard index of its rows and those of any useful redescription before it is below `DIFFERENT`.
+        its set of rows has a Jaccard index below `DIFFERENT` with that of each useful redescription before it.
     different
         Whether each redescription is useful and a finding of its own (see `distinct_redescriptions`).
     nothing

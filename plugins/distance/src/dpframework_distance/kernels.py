@@ -120,8 +120,8 @@ def fill_sums(
     """Fill in, for each subset, the sums of f over its joint histogram, and over those with one attribute summed out.
 
     The histogram of subset s begins at begins[s]. The sum with the attribute at a level left out is put at
-    less[places[s, level]], unless it is there already (that is, not negative). A negative place means that the sum
-    is not needed. `small`, `large` and `of_large` hold f of all numbers that occur (see `entropy_terms.Terms`).
+    less[places[s, level]] if that entry is negative, which means that it is not known yet. A negative place means that
+    the sum is not needed. `small`, `large` and `of_large` hold f of all numbers that occur (see `entropy_terms.Terms`).
     """
     number, order = subsets.shape
     for s in range(number):

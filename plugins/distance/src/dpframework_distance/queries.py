@@ -188,9 +188,9 @@ class CommonContextScores(_SubsetScores):
         """Return the changes of the sum, from the changes of one term (see `sensitivities`).
 
         There are m terms, k of them for attributes Y in S. An added row lowers the terms with Y not in S by g(n_S) -
-        g(n_SY), and those with Y in S by g(n of S without Y) - g(n_S). With a = g(n_S), the former are at most a each
-        and the latter at most G - a each. So together they are at most (m - k) a + k (G - a), which is at most max(m -
-        k, k) G for a in [0, G].
+        g(n_SY), and those with Y in S by g(n of S without Y) - g(n_S). With a = g(n_S), a fall with Y not in S is at
+        most a, and one with Y in S is at most G - a. So together they are at most (m - k) a + k (G - a), which is at
+        most max(m - k, k) G for a in [0, G].
         """
         return bounds.of_common_scores([a.size for a in self.of], self.context_size)
 

@@ -1,11 +1,12 @@
 """Tell whether a model's distances differ by more than the noise of its tables explains, as post-processing.
 
 The model is taken as the truth. A few times, noise as large as that of the released tables is drawn again, from a
-fixed seed, and added to the model's tables (a parametric bootstrap, Efron 1979). If on average this moves the squared
-distances between an attribute's values by at least as much as they differ from each other, the order of the distances
-is mere noise. In that case the caller (`distance_model`) also looks at the distances that follow from the shares of the
-values alone, without the model's tables. It takes these if their squares differ more from each other than the squares
-of the model's distances do. If they do not, shares do not tell the values apart either.
+fixed seed, and added to the model's tables (a parametric bootstrap, Efron 1979). Squared distances between an
+attribute's values then move, and they also differ from each other. If the moves are on average at least as large as the
+differences, the order of the distances is mere noise. In that case the caller (`distance_model`) also looks at the
+distances that follow from the shares of the values alone, without the model's tables. It takes these if their squares
+differ more from each other than the squares of the model's distances do. If they do not, shares do not tell the values
+apart either.
 """
 
 from __future__ import annotations

@@ -89,9 +89,10 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X
             Rows: a `Table`, a dataframe or a mapping of columns with the schema's names, or an array of codes, whose
-            shape is public. A cell outside its attribute's domain does not stop a fit that learns distances, since that
-            would tell something about its row. A number is moved to the nearest bound. Anything else, and a code that
-            the attribute does not have, becomes missing, or the first value if the attribute may not be missing.
+            shape is public. A cell outside its attribute's domain does not stop a fit that learns distances. If it did,
+            that would tell something about the cell's row. A number is moved to the nearest bound. Anything else, and a
+            code that the attribute does not have, becomes missing, or the first value if the attribute may not be
+            missing.
         y
             Ignored.
         groups

@@ -1,6 +1,6 @@
 """Pairs of literals that are scored in rows and counted three at a time, for both Serenade miners.
 
-The miners do so by default, unless you ask for extensions or for another score.
+The miners do so if you ask neither for extensions nor for another score.
 
 The pairs are matches (`dpframework.redescriptions.MatchScores`). Each is chosen by the exponential mechanism and
 differs from those before it. On each side, three literals cut the rows into eight cells. One table of eight by eight

@@ -104,7 +104,7 @@ class Serenade(Miner):
         The share of the budget for a noisy number of rows. Give it with the score "logistic" if the number of rows is
         private and you give no supports: the supports are then a tenth and seven tenths of the noisy number. In that
         case nobody knows beforehand how many choices the rest of the budget pays for. So the defaults are those of the
-        paper, 20 pairs with four extensions each, unless the budget gives nothing to extensions.
+        paper: 20 pairs with four extensions each, or without extensions if the budget gives them nothing.
     """
 
     epsilon: Fraction = attrs.field(converter=positive)

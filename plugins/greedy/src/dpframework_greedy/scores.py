@@ -1,6 +1,6 @@
 r"""The scores of redescriptions, with closed forms for their sensitivities that need no number of rows.
 
-Initial pairs have a `Score` unless they are scored in rows. Extensions have a `surplus_score.Surplus`, or with the
+Initial pairs have a `Score`, or are scored in rows. Extensions have a `surplus_score.Surplus`, or with the
 plain Jaccard index the same `Score` as pairs.
 
 The supports of a redescription are the sets of rows for which its sides hold. Symbols: I is the number of rows in both

@@ -25,7 +25,7 @@ Claim: pure epsilon under either relation, without assumptions. What differs fro
   redescription of any support, and is about ten times noisier;
 - an extension is kept only if its noisy counts are better than those of the redescription that it extends
   (`measurements.is_better`);
-- unless pairs are scored in rows, at most one initial pair is taken per pair of attributes, so that initial pairs
+- if pairs are not scored in rows, at most one initial pair is taken per pair of attributes, so that initial pairs
   differ in more than a threshold;
 - weights are remembered between rounds, and not keys (`successive_choices`);
 - rows in both supports, in one only and in neither are disjoint, so each of these counts gets their whole budget;

@@ -10,9 +10,9 @@ If a chosen candidate leaves the pool, and nothing else changes it, this is one-
 once and taking the `rounds` largest has the same distribution (Durfee and Rogers 2019, Lemma 4.2).
 
 **What is reused, and why that is sound.** Serenade (Karjalainen, Galbrun and Miettinen 2022) remembers, for each
-redescription, its best extension with that extension's key, and lets it race again in later rounds. The paper's
-Lemma 2 takes that for a fresh draw, which it is not: a key that lost a round is known to be below the winner's, but
-the keys of extensions that entered later are not. A key is a function of an arrival time, which is exponential with
+redescription, its best extension with that extension's key, and lets it race again in later rounds. The paper's Lemma 2
+takes that for a fresh draw, which it is not. A key that lost a round is known to be below the winner's. Nothing is
+known of the keys of extensions that entered later. A key is a function of an arrival time, which is exponential with
 rate w = exp(score / scale). By lack of memory, a time that has not arrived by now is distributed as now plus a fresh
 time. So remembered and new times race fairly only if the clock of each candidate starts when it enters the pool.
 Then, and only then, each round is a fresh exponential mechanism. So reuse cannot save budget. It can only save time,

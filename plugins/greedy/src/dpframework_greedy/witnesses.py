@@ -1,10 +1,10 @@
 """Tables on which choices among redescriptions lose all that they claim.
 
-A choice loses most where a row moves the score of the chosen pair one way as far as it can, and moves the other way the
-score of a pair that is nearly all of the normaliser. Both need supports near the minimum support. The second pair needs
-a score so much higher that the first is never chosen in practice, so no drawn output shows the loss. Let the minimum
-support s be 1000 and the maximum support 7000, and let I and U be the numbers of rows in both supports and in at least
-one:
+A choice loses most where a row moves two scores in opposite ways, each as far as it can: that of the chosen pair, and
+that of a pair that is nearly all of the normaliser. Both pairs need supports near the minimum support. The second pair
+needs a score so much higher that the first is never chosen in practice, so no drawn output shows the loss. Let the
+minimum support s be 1000 and the maximum support 7000, and let I and U be the numbers of rows in both supports and in
+at least one:
 
 - An added row raises a score most at I = U = s, and lowers one most at I = U = 1308. The row here is a wolf in rain and
   snow, and a moose without wind. It raises (wolf, rain) and (wolf, snow), and lowers (moose, wind), whose score is .88

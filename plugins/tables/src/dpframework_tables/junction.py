@@ -3,8 +3,8 @@
 A model may be a product of tables, one for each of some sets of attributes. It is computed on a tree of cliques. Each
 set lies in a clique, and the cliques that hold an attribute are connected (Lauritzen and Spiegelhalter 1988). The tree
 follows from the sets and the attributes' sizes alone, so time and memory are known before anything is fitted.
-Attributes are eliminated one after another. The next is always one whose elimination adds the fewest edges between its
-neighbours (min-fill), and among these the one whose clique has the fewest cells.
+Attributes are eliminated one after another. The next attribute is always one whose elimination adds the fewest edges
+between its neighbours (min-fill). Among several such attributes it is the one whose clique has the fewest cells.
 """
 
 from __future__ import annotations

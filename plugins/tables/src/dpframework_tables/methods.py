@@ -110,7 +110,7 @@ class TableMethod:
 
     @property
     def times(self) -> int:
-        """How many marginals of several attributes are selected and measured, unless rounds end early or adapt."""
+        """How many marginals of several attributes are selected and measured if rounds neither end early nor adapt."""
         if not self.sets:
             return 0
         asked = self.rounds - self.given_back

@@ -5,7 +5,7 @@ from a noisy count. That number alone decides which one branch of the plan runs 
 
 This is the rule for n rows, k attributes, C classes and O outputs, where O is 1 for two classes, else C.
 
-- If n epsilon / (k O) is at least 50, the model is additive, unless the schema allows no such model. Below 50, the
+- If n epsilon / (k O) is at least 50, the model is additive if the schema allows such a model. Below 50, the
   noise of an additive model would exceed most of its functions. With two classes and n epsilon of 2,500 or more, a
   small tree adds its own part to the score (see the interactions of `dp-additive`).
 - Else the model is a tree that is sampled as a whole. With T tests there are about T**(2**d - 1) trees of d levels. The

@@ -134,7 +134,7 @@ def nothing_to_split(target: Attribute) -> InputError:
 def examples_of_grades(
     miner: type[Miner], variants: Mapping[str, Mapping[str, Any]], *, missing: bool = False
 ) -> dict[str, Example]:
-    """Return an example for each choice of parameters, with a tree of one level unless `max_depth` is among these.
+    """Return an example for each choice of parameters. Its tree has one level if `max_depth` is not among these.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ of the following errors.
 
 - Leaves: K u n / scale, since the leaves below share the rows of S. Adding two scores and dividing: 2 u M n / scale.
 - Each log-sum-exp of T terms. The sum is kept as exp(top) * total, with total in [1, T]. Let x >= 0 be the distance of
-  a term e**-x to the top. The term is off by 8 u e**-x and by u x e**-x, and the latter is at most u (e**-x + 1/e).
+  a term e**-x to the top. The term is off by 8 u e**-x and by u x e**-x, which is at most u (e**-x + 1/e).
   Whenever the top moves up, the total is multiplied by such an exponential, which happens at most T times. With the T
   additions, the total has a relative error of 12 (T + 1) u. Its logarithm is off by that and by 8 u ln(T), at most
   8 T u more. In all that is 20 (T + 1) u, whatever the scale.

@@ -2,8 +2,8 @@
 
 A witness is two neighbouring tables, with outputs for which the loss is near the claim (see `Witness`).
 
-The loss is largest if a row, or several equal rows, changes nearly all candidates' scores by as much as is declared,
-and changes the score of the released candidate the other way, or not at all. Such rows have the grade "bad" among
+The loss is largest if a row, or several equal rows, changes nearly all candidates' scores by as much as is declared.
+The score of the released candidate must change the other way, or not at all. Such rows have the grade "bad" among
 good ones. Nearly all tests must separate them from the good rows, and the released test must not.
 
 - Split points off the grid: bad rows of an extreme size raise the scores of all thresholds between them and the good

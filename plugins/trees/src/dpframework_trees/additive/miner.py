@@ -108,7 +108,7 @@ class DPAdditive(ModelMiner):
         }
 
     def plan(self, schema: Schema) -> Node:
-        """Plan a count of the rows unless their number is public, a tree and counts of bins if needed, and the fit."""
+        """Plan a count of the rows if their number is private, a tree and counts of bins if needed, and the fit."""
         fit = AdditiveFit.of(schema, self.target, self.attributes, self.epsilon, self.interactions)
         if schema.rows is not None:
             return sequential(*fit.steps(self.epsilon))

@@ -96,7 +96,7 @@ class SplitScores(CriterionScores, CandidateScores):
     def counting(
         self, engine: Any, rows: Any, **inputs: Any
     ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]:
-        """Count and score. Kept counts of the node above, minus those of its other children, take the place of counting.
+        """Count and score. Kept counts of the node above, minus those of its other children, replace a count.
 
         The counts of this node are kept for nodes below it, if they are small.
         """
