@@ -68,8 +68,8 @@ class Comparison:
     planted
         The relation that the generator planted.
     accuracy, majority
-        The share of patients whose diagnosis the tree predicts correctly, and the share for whom always predicting the
-        more common answer would be correct.
+        The share of patients whose diagnosis the tree predicts correctly, and the same share if the more common answer
+        were predicted for all patients.
     found, missed
         The attributes of the planted relation that the tree tests, and those that it does not test.
     overlap

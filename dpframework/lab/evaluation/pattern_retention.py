@@ -2,7 +2,7 @@
 
 Source: Fletcher and Islam, "Measuring pattern retention in anonymized data: where one measure is not enough", 2015,
 section 3. A pattern X -> y says that rows for which the description X holds have the class y. It was found in a table
-D, and a table M was made from D. There are three measures, none of which can replace another:
+D, and a table M was made from D. There are three measures, and none of them can replace another:
 
 - Pattern accuracy: does y still follow from X?
 - Pattern support distance (PSD): is X still as common?

@@ -6,9 +6,10 @@ has results):
 
 - where even the joint histograms of all contexts would have hardly any noise, contexts are chosen from the rows;
 - otherwise let f be the number of pairs whose joint histograms would have a relative noise of about a sixth, with the
-  budget that is left for them (the less noise marginals have, the less budget they get). Only marginals are worth their
-  budget if there is a single target, if f is below the number of attributes in a context, if all pairs have too many
-  cells to be counted, or if marginals are noisy (a relative noise above 0.1 with half of the budget);
+  budget that marginals and the choice of edges leave. (The less noise marginals have, the less budget they get.) Only
+  marginals are worth their budget if there is a single target, if f is below the number of attributes in a context, if
+  all pairs have too many cells to be counted, or if marginals are noisy (a relative noise above 0.1 with half of the
+  budget);
 - otherwise distances come from a forest of f edges, or from a tree if f is large enough.
 """
 

@@ -7,9 +7,9 @@ p_b, the table under independence, is shrunk in two ways. The mean of the two re
 each alone:
 
 - cell by cell: multiplied by v E / (v E + noise) in a cell with E expected rows. There v E is the variance of
-  deviations in such a cell (empirical Bayes, Efron and Morris 1973), estimated by the mean of their squares over the
-  table, minus the variance of the noise. Where the energy (the sum of squares) of all deviations together exceeds that
-  of the noise by at most two standard deviations, nothing is kept;
+  deviations in such a cell (empirical Bayes, Efron and Morris 1973). It is estimated by the mean of their squares over
+  the table, minus the variance of the noise. Where the energy (the sum of squares) of all deviations together exceeds
+  that of the noise by at most two standard deviations, nothing is kept;
 - direction by direction: most attributes depend on each other in one or two directions. So large singular values are
   kept, and those that noise alone would have are not, as is best for the squared error (Gavish and Donoho 2017).
 

@@ -3,9 +3,10 @@
 A redescription is a pair of descriptions, one on each side, that should hold for nearly the same rows. A description
 joins literals by `and` and `or`. An extension adds one literal to one side.
 
-Every literal is a range of known codes of one attribute, or all its known codes outside a range: a value of a Boolean
-or categorical attribute, or an interval between public cuts of a numeric one. A missing value satisfies no literal,
-negated or not. Which literals and extensions there are follows from the schema. Only the methods `holds` read rows.
+Every literal is a range of known codes of one attribute, or all its known codes outside a range. The range is a value
+of a Boolean or categorical attribute, or an interval between public cuts of a numeric one. A missing value satisfies no
+literal, negated or not. Which literals and extensions there are follows from the schema. Only the methods `holds` read
+rows.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ be the changes of the index for given bounds (`scores.Changes`), and
 Divided by u, the index rises by at most 2/3 with an added row, falls by at most 1/3, and moves by at most 19/20 if a
 row is replaced, whatever the bounds. These numbers are declared. Only u depends on the bounds, and u is a function of
 releases. The shares 2/3 and 1/3 are those of a score whose minimum support is about 200 rows. For that score, nothing
-is lost. Compared with a score whose bounds are known beforehand, the noise under add-or-remove-one is at most 14 %
-larger for a minimum support from 50 to 10,000 rows, and at most 30 % larger for a smaller one. Under replace-one the
-noise is at most 16 % and 43 % larger.
+is lost. Otherwise there is more noise than for a score whose bounds are known beforehand. Under add-or-remove-one it is
+at most 14 % more for a minimum support from 50 to 10,000 rows, and at most 30 % more for a smaller one. Under
+replace-one it is at most 16 % and 43 % more.
 
 `OpenSurplus` is a `Surplus` whose maximum support follows from a release, too. Its sensitivity holds for any maximum
 support.

@@ -67,7 +67,7 @@ class ModelDistances(CandidateScores):
     """For each of some marginals, the l1 distance from a model's counts, minus what noise would add to it.
 
     The inputs at run time are the model, the marginals that may be selected (`possible`, their positions in `sets`) and
-    the error that noise makes in a cell (`noise`, in rows), which is subtracted once for each cell of a marginal. The
+    the error that noise makes in a cell (`noise`, in rows). It is subtracted once for each cell of a marginal. The
     model is given in one of two ways. The first is the rows of each value of each attribute (`marginals`, one attribute
     after another); attributes are then taken to be independent. The second is rows drawn from the model (`drawn`, codes
     of shape (rows, attributes)), which stand for `rows_meant` rows. With `groups` (the group of each code, one

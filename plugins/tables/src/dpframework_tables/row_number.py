@@ -1,8 +1,8 @@
 """The likely number of rows of a table, from released numbers and from what is declared about it.
 
 If noise is about as large as the number of rows, a released number may be below 1, and a model of less than one row is
-useless. So the declared approximate number counts too, as a prior with a heavy tail: the logarithm of the number of
-rows has a Cauchy distribution around that of the declared number, and with probability 1/2 the two numbers are within a
+useless. So the declared approximate number counts too, as a prior with a heavy tail. The logarithm of the number of
+rows has a Cauchy distribution around that of the declared number. With probability 1/2 the two numbers are within a
 factor of 2. Where releases are exact, or clearly say that there are far more or far fewer rows, they decide alone. All
 of it is post-processing.
 """

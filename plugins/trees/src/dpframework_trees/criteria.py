@@ -189,9 +189,10 @@ class Criterion:
         - `norm` is the cube root of a sum of cubes. A cube has a relative error of 2 u, and the sum adds C - 1 units u.
           The root has a third of that. The root begins with the exponential of a third of a logarithm of at most 75,
           which has an error of 300 u. Newton's step leaves the square of that. In floating point it subtracts two
-          numbers that are so near to each other that their difference is exact, except for the 2 u of the cube, a third
-          of which counts. With the last subtraction that is less than 2 u. (C + 1) / 3 + 2 is below 13 + 2 C, which is
-          declared. An earlier form of the computation needed 13 + 2 C, and the cost of a selection should not change.
+          numbers that are so near to each other that their difference is exact, except for the 2 u of the cube. A third
+          of these 2 u counts. With the last subtraction that is less than 2 u. (C + 1) / 3 + 2 is below 13 + 2 C, which
+          is declared. An earlier form of the computation needed 13 + 2 C, and the cost of a selection should not
+          change.
         - `max` is a count and exact.
         - `gini`: a term has a relative error of 2 u, and a sum of C terms adds C - 1. Together that is C + 1.
         - `information-gain`: a quotient has a relative error of u. Its logarithm is off by u / ln 2 and a relative 8 u,

@@ -22,8 +22,8 @@ prior and the counts elsewhere in the tree are sent back down to each leaf. The 
 is the product of the likelihoods of all classes.
 
 Cells are equally wide in the square root of the share, on which scale the gamma distribution's deviation is about the
-same everywhere. A count may be more exact than a cell is wide. So a cell's likelihood is the mean over the cell, and
-the expected number of rows of a cell is a mean over the cell with the likelihood as weight.
+same everywhere. A count may be more exact than a cell is wide. So a cell's likelihood is the mean over the cell. The
+expected number of rows of a cell is a mean over the cell, too, with the likelihood as weight.
 
 The leaves' concentration is one of `LEAF_CONCENTRATIONS`, with a prior that makes the deviation of shares, 1 / sqrt(a),
 uniform (Gelman 2006). The nodes' concentrations in `NODE_CONCENTRATIONS` are equally likely. An infinite concentration
