@@ -109,7 +109,7 @@ class ChosenModel(StoredResult):
 @final
 @attrs.frozen
 class DPClassifierMiner(ModelMiner):
-    """A classifier that is an additive model or a tree, as public facts decide.
+    """A classifier that is an additive model or a tree, whichever public facts favour.
 
     Parameters
     ----------
