@@ -102,6 +102,8 @@ def _identity(file: str) -> Hashable:
             host = parts.netloc.rpartition("@")[2].lower()
             return re.sub(r":(80|443)?$", "", host), posixpath.normpath(unquote(parts.path)), parts.query
         file = parts.path if os.path.exists(parts.path) else unquote(parts.path)
+        if not os.path.exists(file):
+            return file  # the reader says that there is no such file
     try:
         found = os.stat(file)
     except OSError as error:

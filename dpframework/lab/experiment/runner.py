@@ -78,8 +78,7 @@ def run_experiment(
     PlanRefused
         If a check refuses a plan of the grid. Then no data file has been read, and nothing has been written.
     InputError
-        If a library is missing, a miner cannot be planned, a function or data file is missing, a file cannot be
-        written, or another process works in the folder.
+        If a plan, a library or a file lacks something, nothing can be written, or another process works there.
     RunStopped
         If the user interrupts the run, or a process dies. Finished cells are kept.
     """
