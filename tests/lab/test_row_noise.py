@@ -117,6 +117,15 @@ def test_bad_parameters_are_refused(noise, table):
         noise(table, 0.5, seed=0, attributes=["color"])
 
 
+@pytest.mark.parametrize("noise", [uniform_noise, distribution_preserving_noise])
+def test_an_open_attribute_gets_no_noise_and_says_so(noise):
+    schema = dpf.Schema([dpf.Open("town"), dpf.Boolean("ill")])
+    table = dpf.table_from_columns({"town": ["Oslo", "Bergen"] * 4, "ill": ["yes", "no"] * 4}, schema)
+    with pytest.raises(dpf.InputError, match="attribute 'town' is open, and gets no noise; name the others"):
+        noise(table, 0.5, seed=1)
+    assert noise(table, 0.5, seed=1, attributes=["ill"]).rows == 8
+
+
 def test_patterns_fade_as_noise_grows(table):
     patterns = cart(table, "ill").patterns()
     levels = (0, 0.2, 0.5, 1)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
+from dpframework.facts.open_attribute import Open
 from dpframework.tables.coded_table import Table
 from dpframework.tables.encoding import encode_column
 
@@ -42,12 +43,12 @@ def uniform_noise(table: Table, level: float, *, seed: int, attributes: Iterable
     seed
         The seed of the draws.
     attributes
-        The names of the attributes that get noise; by default all.
+        The names of the attributes that get noise; by default all. None of them may be open.
 
     Raises
     ------
     InputError
-        If the level is not in [0, 1], or an attribute is unknown.
+        If the level is not in [0, 1], or an attribute is unknown, or open, since nobody lists its values.
     """
 
     def redrawn(attribute: Attribute, column: Cells, hit: Positions, rng: np.random.Generator) -> Cells:
@@ -103,6 +104,8 @@ def _hit(table: Table, level: float, seed: int, attributes: Iterable[str] | None
     for position, attribute in enumerate(table.schema):
         if attribute.name not in chosen:
             continue
+        if isinstance(attribute, Open):
+            raise InputError(f"attribute '{attribute.name}' is open, and gets no noise; name the others in attributes")
         rng = np.random.default_rng([seed, position])
         hit = np.flatnonzero(rng.random(table.rows) < level)
         if isinstance(attribute, Numeric):
