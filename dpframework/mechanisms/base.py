@@ -35,7 +35,7 @@ class Preview:
     Attributes
     ----------
     expected
-        The expected error of one number, or of the chosen candidate's score.
+        The expected error of one number, or of the chosen candidate's score: not less than its true mean.
     within
         A bound on that error that holds with 95 % probability.
     text
@@ -329,7 +329,7 @@ class Mechanism(abc.ABC):
         """Predict the error of a release."""
 
     def variance(self, calibration: Calibration) -> float:
-        """Return the variance of the noise that is added to each number of an answer.
+        """Return the variance of the noise that is added to each number of an answer, as a mean over all numbers.
 
         Raises
         ------

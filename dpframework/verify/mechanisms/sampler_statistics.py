@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.errors import InputError
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores
@@ -26,6 +27,8 @@ FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a corr
 MOST_DRAWS = 1 << 16  # from this number of draws on, no more are made to tell the claimed scale from another scale
 FEWEST_EXPECTED = 8  # the fewest expected draws in a cell of the goodness-of-fit test
 WITHIN = 0.95  # the probability with which errors stay within the bound of a preview
+SLACK = 1.1  # a stated expected error or variance may be rounded, so only means above this multiple of it are refused
+STAKES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # the stakes in the test of a mean, the smaller ones for heavy tails
 # The draws must be able to tell the claimed scale from these multiples of it, which messages describe in words.
 OFF = ((Fraction(13, 10), "30 % wider"), (Fraction(10, 13), "30 % narrower"))
 FEWEST_UNLIKE = 100  # a test of correlation needs this many draws that differ from the most frequent value
@@ -227,24 +230,65 @@ class DrawnOutputs:
             return  # the preview promises a distance from the answer only for numbers
         from scipy.stats import binom
 
-        within = self.calibration.preview.within
+        preview = self.calibration.preview
         answer = np.asarray(self.answer, dtype=np.float64).ravel()
+        numbers, between = self.numbers(), True
         if self.mechanism.selects:
-            errors = answer.max() - answer[[int(output) for output in self.outputs]]
-        elif self.numbers().shape[1] == answer.size:
-            errors = np.abs(self.numbers() - answer)[:, 0]
+            errors = (answer.max() - answer[[int(output) for output in self.outputs]])[:, None]
+        elif numbers.shape[1] == answer.size:
+            errors = np.abs(numbers - answer)
+            between = bool(((numbers.min(axis=0) <= answer) & (answer <= numbers.max(axis=0))).all())
         else:
             return  # the output does not have a number for each number of the answer
-        if math.isnan(within):
+        beyond = int((errors[:, 0] > preview.within * (1 + 1e-9)).sum())
+        if not math.isnan(preview.within) and binom.sf(beyond - 1, len(errors), 1 - WITHIN) < FALSE_ALARM:
+            promised = f"the {preview.within:.3g} that its preview promises at 95 %"
+            yield f"{beyond} of {len(errors)} errors are beyond {promised}"
+        # The expected error of counts is that of shown counts, and a hidden count looks like a shown 0. An answer that
+        # does not lie between outputs is beyond the public range to which a mechanism clips its outputs.
+        if self.mechanism.shows_keys or not between:
             return
-        beyond = int((errors > within * (1 + 1e-9)).sum())
-        if binom.sf(beyond - 1, len(errors), 1 - WITHIN) < FALSE_ALARM:
-            yield f"{beyond} of {len(errors)} errors are beyond the {within:.3g} that its preview promises at 95 %"
+        if mean_exceeds(errors.mean(axis=1), SLACK * preview.expected):
+            promised = f"the {preview.expected:.3g} that its preview expects"
+            yield f"the mean error is {errors.mean():.3g}, more than {promised}"
+        if not self.mechanism.selects:
+            yield from self._variance(np.square(errors).mean(axis=1))
+
+    def _variance(self, squares: NDArray[np.float64]) -> Iterator[str]:
+        try:
+            stated = self.calibration.variance
+        except InputError:
+            return  # the mechanism states no variance
+        # The stated variance may be that of noise before it was rounded to the lattice, by half a step at most.
+        if mean_exceeds(squares, SLACK * stated + (float(self.calibration.unit) / 2) ** 2):
+            yield f"the mean square of the noise is {squares.mean():.3g}, more than its variance of {stated:.3g}"
 
 
 def _varies(numbers: NDArray[np.float64]) -> bool:
     """Tell whether numbers differ often enough for a test of correlation, which assumes many different numbers."""
     return len(numbers) - int(np.unique(numbers, return_counts=True)[1].max()) >= FEWEST_UNLIKE
+
+
+def mean_exceeds(numbers: NDArray[np.float64], stated: float) -> bool:
+    """Tell whether numbers, independent and not negative, are too large for a distribution with at most a stated mean.
+
+    If the mean is at most m, then 1 - s + s x / m has a mean of at most 1 for each stake s from 0 to 1. So has the
+    product over independent numbers, and so has the mean of such products over several stakes. By Markov's inequality,
+    it exceeds 1e6 with a probability of at most 1e-6, however heavy the tail is.
+
+    Parameters
+    ----------
+    numbers
+        The numbers.
+    stated
+        The stated mean. If it is not a number, nothing is stated.
+    """
+    if math.isnan(stated):
+        return False
+    shares = np.full(len(numbers), 0.0)
+    np.divide(numbers, max(stated, np.finfo(np.float64).tiny), out=shares, where=numbers > 0)
+    products = [float(np.log1p(stake * (shares - 1)).sum()) for stake in STAKES]
+    return float(np.logaddexp.reduce(products)) - math.log(len(STAKES)) > -math.log(FALSE_ALARM)
 
 
 def noise_size(mechanism: Mechanism, calibration: Calibration) -> float:

@@ -22,6 +22,7 @@ from dpframework.facts.privacy_losses import ByRelation, positive
 from dpframework.mechanisms import Losses, Mechanism, Preview, PureMechanism
 from dpframework.mechanisms.release_losses import divide, half_square
 from dpframework.queries import Norm
+from dpframework.results.noisy_counts import discrete_laplace_variance
 from dpframework.verify import check_losses, check_sampler
 from dpframework.verify.mechanisms.other_answers import DEPENDENT_DRAWN
 from dpframework.verify.mechanisms.sampler_statistics import renyi_at_least
@@ -118,7 +119,25 @@ class InABall(PureMechanism):
         return -length / scale - math.lgamma(size) - size * math.log(scale) - surface
 
     def preview(self, calibration):
-        return Preview.of_noise(float(calibration.scale), 30 * float(calibration.scale))
+        return Preview.of_noise(2 * float(calibration.scale), 30 * float(calibration.scale))
+
+
+@attrs.frozen
+class BoastsOfErrors(Cells):
+    """States a third of the expected error."""
+
+    def preview(self, calibration):
+        preview = super().preview(calibration)
+        return preview if self.right else Preview.of_noise(preview.expected / 3, preview.within)
+
+
+@attrs.frozen
+class BoastsOfVariance(Cells):
+    """States half of the variance."""
+
+    def variance(self, calibration):
+        variance = discrete_laplace_variance(calibration.lattice_scale) * float(calibration.unit) ** 2
+        return variance if self.right else variance / 2
 
 
 DRAWN: dict[str, tuple[Callable[[Any], Mechanism], str]] = {
@@ -137,6 +156,14 @@ DRAWN: dict[str, tuple[Callable[[Any], Mechanism], str]] = {
     "a length with another distribution": (
         lambda right: InABall(1, right),
         "the noise of an answer of length 2 is not distributed as its log-density states: draws change",
+    ),
+    "a preview of a third of the error": (
+        lambda right: BoastsOfErrors(1, right),
+        "more than the 0.333 that its preview expects",
+    ),
+    "half of the variance": (
+        lambda right: BoastsOfVariance(1, right),
+        "more than its variance of ",
     ),
 }
 
@@ -219,7 +246,7 @@ class Correlated(Mechanism):
         return -float(noise @ inverse @ noise / variance + size + noise.size * math.log(2 * math.pi * variance)) / 2
 
     def preview(self, calibration):
-        return Preview.of_noise(math.sqrt(calibration.scale), 9 * math.sqrt(calibration.scale))
+        return Preview.of_noise(2 * math.sqrt(calibration.scale), 9 * math.sqrt(calibration.scale))
 
 
 @attrs.frozen
