@@ -13,9 +13,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
-from dpframework.mechanisms.randomness import REAL_ARITHMETIC, SeededRandomness
+from dpframework.mechanisms.randomness import REAL_ARITHMETIC, GeneratorNotHandedError, SeededRandomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
 from dpframework.results.keys import ReleasedKeys
 from dpframework.verify.mechanisms.output_keys import output_key, puts_out_numbers
@@ -145,14 +146,36 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
             yield _as_type(base, facts), _as_type(base + shift, facts)
         return
     size = min(facts.answer_length or 3, 3)
+    on_an_interval = _takes_an_interval(mechanism, calibration, size)
     for gaps in itertools.product(GAPS, repeat=size - 1):
         base = -np.array([0, *gaps]) * scale
         for shift in shifts(facts, relation, size):
-            if mechanism.selects:
+            if not on_an_interval:
                 yield _as_type(np.rint(base), facts), _as_type(np.rint(base) + shift, facts)
             else:
                 one, other = (np.resize(scores, len(BREAKS) - 1) for scores in (base, base + shift))
                 yield PiecewiseScores(BREAKS, one), PiecewiseScores(BREAKS, other)
+
+
+def _takes_an_interval(mechanism: Mechanism, calibration: Calibration, size: int) -> bool:
+    """Tell whether a mechanism for scores takes scores on an interval: it selects no candidate, and takes no array."""
+    if mechanism.selects:
+        return False
+    on_an_interval = PiecewiseScores(BREAKS, np.zeros(len(BREAKS) - 1))
+    if _draws_for(mechanism, on_an_interval, calibration):
+        return True
+    return not _draws_for(mechanism, _as_type(np.zeros(size), calibration.facts), calibration)
+
+
+def _draws_for(mechanism: Mechanism, answer: Any, calibration: Calibration) -> bool:
+    """Tell whether a mechanism releases an answer."""
+    try:
+        mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions))
+    except GeneratorNotHandedError:
+        raise  # the mechanism draws from a source that it must not use, whatever the answer is
+    except (InputError, LookupError, TypeError, ValueError, AttributeError):  # the mechanism takes other answers
+        return False
+    return True
 
 
 def _as_type(numbers: Floats, facts: QueryFacts) -> NDArray[Any]:

@@ -44,7 +44,8 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Logs: TypeAlias = "tuple[Floats, Floats]"  # log-probabilities of the same outputs, given either of two answers
 
 LENGTHS = (1, 2, 3, 5, 7, 17, 1000)  # how many numbers answers have, or how many candidates there are
-FEW_LENGTHS = LENGTHS[:2]  # the lengths for other amounts to spend, for finer sensitivities, and under replace-one
+FEW_LENGTHS = LENGTHS[:2]  # the lengths for other amounts to spend, and for finer sensitivities
+REPLACED_LENGTHS = (*FEW_LENGTHS, LENGTHS[-1])  # the lengths under replace-one
 DEPENDENT_LENGTHS = (3, 17)  # lengths at which all numbers may change together, or may depend on each other
 ONLY = ", if only its"  # in words, that a query declares a single sensitivity
 LARGE = (100, 10**4, 10**8)  # numbers of an answer of length 1, besides 0
@@ -109,8 +110,9 @@ def weigh_other_answers(
     if facts.unlisted or facts.histograms or not (mechanism.selects or mechanism.norm in REACH):
         return
     for how, other, some in _variants(mechanism, facts):
-        usual = other is mechanism and some is facts and relation is Relation.ADD_OR_REMOVE_ONE
-        lengths = LENGTHS if usual else DEPENDENT_LENGTHS if how.startswith(ONLY) else FEW_LENGTHS
+        lengths = DEPENDENT_LENGTHS if how.startswith(ONLY) else FEW_LENGTHS
+        if not how:
+            lengths = LENGTHS if relation is Relation.ADD_OR_REMOVE_ONE else REPLACED_LENGTHS
         for length in lengths:
             if not go_on():
                 return

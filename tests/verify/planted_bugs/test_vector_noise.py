@@ -24,11 +24,12 @@ from dpframework.mechanisms.release_losses import divide, half_square
 from dpframework.queries import Norm
 from dpframework.results.noisy_counts import discrete_laplace_variance
 from dpframework.verify import check_losses, check_sampler
+from dpframework.verify.mechanisms.neighbour_answers import answers_of
 from dpframework.verify.mechanisms.other_answers import DEPENDENT_DRAWN
 from dpframework.verify.mechanisms.sampler_statistics import renyi_at_least
 
 RIGHT, WRONG = Version(True), Version(False)
-ADD = dpf.Relation.ADD_OR_REMOVE_ONE
+ADD, REPLACE = dpf.Relation.ADD_OR_REMOVE_ONE, dpf.Relation.REPLACE_ONE
 
 
 @attrs.frozen
@@ -346,6 +347,64 @@ def test_the_right_version_loses_no_more_than_it_claims(bug, record_property):
     found = check_losses(LOST[bug][0](RIGHT), relations=[ADD])
     record_property("correct version", (bug, found.passed))
     assert found.passed, found
+
+
+@attrs.frozen
+class OneRowOfMany(Cells):
+    """Takes a replaced row in an answer of 20 numbers or more for one that is added or removed."""
+
+    def change(self, facts):
+        change = super().change(facts)
+        many = (facts.answer_length or 1) >= 20
+        return ByRelation(*(change.add_or_remove_one,) * 2) if many and not self.right else change
+
+
+def test_a_replaced_row_is_tried_in_a_long_answer(record_property):
+    found = str(check_losses(OneRowOfMany(1, WRONG), relations=[REPLACE]))
+    named = f"counts of disjoint cells, an answer of length 1000, {REPLACE}: epsilon: 1 is claimed, 2 found"
+    record_property("planted bug", ("a replaced row that counts once", named in found))
+    assert named in found, found
+    right = check_losses(OneRowOfMany(1, RIGHT), relations=[REPLACE])
+    record_property("correct version", ("a replaced row that counts twice", right.passed))
+    assert right.passed, right
+
+
+@attrs.frozen
+class BestTwo(PureMechanism):
+    """The two candidates with the best noisy scores, in floating point; the wrong one pays for one candidate."""
+
+    name = "best-two"
+    norm = Norm.LINF
+    needs_length = False
+    assumptions = ("real-arithmetic",)
+    right: Any = RIGHT
+
+    def change(self, facts):
+        return facts.sensitivity(Norm.LINF).spread.map(lambda spread: spread * (2 if self.right else 1))
+
+    def release(self, answer, calibration, randomness):
+        scores = np.ravel(answer) / float(calibration.scale) + randomness.generator.gumbel(size=np.size(answer))
+        return tuple(np.argsort(-scores)[:2].tolist())
+
+    def log_density(self, answer, output, calibration):
+        first, second = output
+        weights = np.ravel(answer) / float(calibration.scale)
+        weights = weights - weights.max()
+        without = np.logaddexp.reduce(np.delete(weights, first))
+        return float(weights[first] - np.logaddexp.reduce(weights) + weights[second] - without)
+
+    def preview(self, calibration):
+        return Preview(math.nan, math.nan, "two good candidates")
+
+
+def test_a_mechanism_that_chooses_two_candidates_is_given_their_scores(record_property):
+    some = answers_of(BestTwo(1))[:1]
+    found = str(check_losses(BestTwo(1, WRONG), given=some, relations=[ADD]))
+    record_property("planted bug", ("two choices for the price of one", "DOES NOT HOLD" in found))
+    assert f"integer scores, monotonic, {ADD}: epsilon: 1 is claimed, 1.9" in found, found
+    right = check_losses(BestTwo(1, RIGHT), given=some, relations=[ADD])
+    record_property("correct version", ("two choices", right.passed))
+    assert right.passed, right
 
 
 def test_correlated_noise_draws_what_it_states():
