@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace, Mechanism, PermuteAndFlip
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.verify.mechanisms.probe_answers import Probe
-from dpframework.verify.mechanisms.sampler_statistics import DrawnOutputs, noise_size, with_scale
+from dpframework.verify.mechanisms.sampler_statistics import DrawnOutputs, mean_exceeds, noise_size, with_scale
 
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE
 FACTS = dpf.queries.Histogram(dpf.Categorical("c", ["x", "y", "z"])).facts()
@@ -97,3 +97,15 @@ def test_the_further_a_scale_is_off_the_sooner_draws_tell_it() -> None:
     drawn.draw(2000)
     near, far, very_far = (drawn.evidence(Fraction(factor)) for factor in ("1.1", "1.3", "2"))
     assert 0 < near < far < very_far
+
+
+def test_a_mean_is_refused_only_if_numbers_are_too_large_for_it() -> None:
+    source = np.random.default_rng(5)
+    for numbers in (source.exponential(size=2000), source.exponential(size=2000) ** 2 / 2, source.random(2000) * 2):
+        assert not mean_exceeds(numbers, 1.0)
+        assert mean_exceeds(numbers, 0.5)
+    rare = np.array([500.0] + [0.0] * 999)  # a heavy tail: the mean is as stated
+    assert not mean_exceeds(rare, 0.5)
+    assert not mean_exceeds(np.ones(2000), math.nan)
+    assert mean_exceeds(np.ones(2000), 0.0)
+    assert not mean_exceeds(np.zeros(2000), 0.0)

@@ -110,7 +110,7 @@ def weigh_other_answers(
     if facts.unlisted or facts.histograms or not (mechanism.selects or mechanism.norm in REACH):
         return
     for how, other, some in _variants(mechanism, facts):
-        lengths = DEPENDENT_LENGTHS if how.startswith(ONLY) else FEW_LENGTHS
+        lengths: Sequence[int] = DEPENDENT_LENGTHS if how.startswith(ONLY) else FEW_LENGTHS
         if not how:
             lengths = LENGTHS if relation is Relation.ADD_OR_REMOVE_ONE else REPLACED_LENGTHS
         for length in lengths:
