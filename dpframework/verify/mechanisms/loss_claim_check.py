@@ -44,8 +44,8 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores, QueryFacts
 from dpframework.verify.mechanisms.loss_report import DELTA, TOLERANCE, LossClaim, LossReport
+from dpframework.verify.mechanisms.losses_on_unusual_answers import weigh_other_answers
 from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, unit_answers
-from dpframework.verify.mechanisms.other_answers import weigh_other_answers
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, refusal, stated_density
 from dpframework.verify.mechanisms.sampler_statistics import renyi_at_least

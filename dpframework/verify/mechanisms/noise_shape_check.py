@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
-from dpframework.verify.mechanisms.long_answers import (
+from dpframework.verify.mechanisms.long_answer_noise_checks import (
     AMOUNT_LONG,
     LONG,
     calibrate_long,

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
-from dpframework.verify.mechanisms.cut_off_noise import find_cut_off
-from dpframework.verify.mechanisms.long_answers import (
+from dpframework.verify.mechanisms.cut_off_noise_check import find_cut_off
+from dpframework.verify.mechanisms.long_answer_noise_checks import (
     LONG,
     calibrate_long,
     long_answer_problems,
@@ -26,7 +26,7 @@ from dpframework.verify.mechanisms.long_answers import (
 )
 from dpframework.verify.mechanisms.noise_shape_check import noise_shape_problems
 from dpframework.verify.mechanisms.output_probability_check import total_problems
-from dpframework.verify.mechanisms.random_bits import bit_problems
+from dpframework.verify.mechanisms.random_bit_count_check import bit_problems
 from dpframework.verify.mechanisms.sampler_statistics import FALSE_ALARM, are_unlike, errors_of
 from dpframework.verify.miners.value_comparison import same
 

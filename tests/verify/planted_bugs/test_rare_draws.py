@@ -23,8 +23,13 @@ from dpframework.mechanisms import Exponential, Gaussian, Laplace, Losses, Mecha
 from dpframework.mechanisms.randomness import Noise
 from dpframework.queries import Norm
 from dpframework.verify import check_losses, check_sampler
-from dpframework.verify.mechanisms import cut_off_noise, long_answers
-from dpframework.verify.mechanisms.cut_off_noise import MOST_REQUESTS, EnoughError, ExtremeRandomness, find_cut_off
+from dpframework.verify.mechanisms import cut_off_noise_check, long_answer_noise_checks
+from dpframework.verify.mechanisms.cut_off_noise_check import (
+    MOST_REQUESTS,
+    EnoughError,
+    ExtremeRandomness,
+    find_cut_off,
+)
 from dpframework.verify.mechanisms.probe_answers import probes, probes_of_one
 
 DRAWS = 400
@@ -331,7 +336,7 @@ def test_a_sensitivity_that_is_no_whole_number_is_tried(right):
 
 def test_noise_that_a_density_rejects_is_not_cut_off(monkeypatch: pytest.MonkeyPatch):
     # Of noise that is a thousand times wider, it rejects all but one in a thousand, so each draw takes long.
-    monkeypatch.setattr(cut_off_noise, "DRAWN", 24)
+    monkeypatch.setattr(cut_off_noise_check, "DRAWN", 24)
     probe = next(probe for probe in probes() if probe.facts.text == "two counts")
     mechanism = GaussianByRejection("0.125")
     assert list(find_cut_off(mechanism, probe.answer(1.0), probe.calibrate(mechanism))) == []
@@ -397,11 +402,11 @@ def test_extreme_bits_are_all_alike_and_end():
 
 def test_independent_numbers_have_no_correlation_and_single_pairs_are_named():
     rng = np.random.default_rng(0)
-    for numbers, draws in long_answers.COMPARED:
+    for numbers, draws in long_answer_noise_checks.COMPARED:
         for _ in range(20):
             noise = rng.laplace(size=(numbers, draws)).round()
-            assert long_answers._correlation(noise) is None
-    numbers, draws = long_answers.COMPARED[0]
+            assert long_answer_noise_checks._correlation(noise) is None
+    numbers, draws = long_answer_noise_checks.COMPARED[0]
     noise = rng.laplace(size=(numbers, draws))
     noise[40] = 0.9 * noise[7] + 0.3 * noise[40]
-    assert "numbers 8 and 41 have a rank correlation of" in str(long_answers._correlation(noise))
+    assert "numbers 8 and 41 have a rank correlation of" in str(long_answer_noise_checks._correlation(noise))

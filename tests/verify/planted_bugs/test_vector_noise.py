@@ -24,8 +24,8 @@ from dpframework.mechanisms.release_losses import divide, half_square
 from dpframework.queries import Norm
 from dpframework.results.noisy_counts import discrete_laplace_variance
 from dpframework.verify import check_losses, check_sampler
+from dpframework.verify.mechanisms.losses_on_unusual_answers import DEPENDENT_DRAWN
 from dpframework.verify.mechanisms.neighbour_answers import answers_of
-from dpframework.verify.mechanisms.other_answers import DEPENDENT_DRAWN
 from dpframework.verify.mechanisms.sampler_statistics import renyi_at_least
 
 RIGHT, WRONG = Version(True), Version(False)

@@ -20,8 +20,8 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace, Losses, Mechanism, Preview, PureMechanism
 from dpframework.queries import Norm
 from dpframework.verify import MechanismConformance, check_losses, check_sampler
+from dpframework.verify.mechanisms.losses_on_unusual_answers import LENGTHS, weigh_other_answers
 from dpframework.verify.mechanisms.neighbour_answers import has_real_density
-from dpframework.verify.mechanisms.other_answers import LENGTHS, weigh_other_answers
 
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE
 
