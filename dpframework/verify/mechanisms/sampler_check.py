@@ -106,8 +106,7 @@ def check_sampler(
     - Range and length: the noise is not cut off. For an answer of 4096 numbers, it has the same distribution from the
       first number to the last, does not repeat, and is independent. Of 4096 candidates none is left out.
     - Amounts: with a 256th and with 256 times as much to spend, the noise has the claimed scale and shape.
-    - Preview: errors lie within the preview's bound with 95 % probability. Their mean is not above the expected error,
-      nor their mean square above the variance, by more than a tenth.
+    - Preview: 95 % of errors lie within its bound. Mean and mean square exceed the stated ones by a tenth at most.
 
     Parameters
     ----------
