@@ -201,7 +201,7 @@ def test_a_private_search_refuses_what_it_cannot_search():
         ({"estimator": None}, "DPID3Classifier or a DPTreeClassifier"),
         ({"estimator": DPID3Classifier(), "choice_share": 1}, "between 0 and 1"),
         ({"estimator": DPID3Classifier(), "choice_share": 0}, "between 0 and 1"),
-        ({"estimator": DPID3Classifier(), "choice_share": -0.5}, "between 0 and 1"),
+        ({"estimator": DPID3Classifier(), "choice_share": -0.5}, "cannot be negative"),
         ({"estimator": DPID3Classifier(), "param_grid": {"max_depth": []}}, "no candidate|empty"),
     ):
         with pytest.raises(ValueError, match=sentence):
