@@ -22,6 +22,7 @@ from dpframework.facts.privacy_losses import NOTHING, Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.verify.mechanisms.output_keys import output_numbers
+from dpframework.verify.mechanisms.release_failure_check import density_beside
 from dpframework.verify.mechanisms.sampler_statistics import noise_size
 
 DRAWN = 100  # how many outputs are drawn from each source
@@ -208,17 +209,11 @@ def _redrawing_problem(mechanism: Mechanism, answer: NDArray[Any], calibration: 
     far = steps * float(calibration.unit) if steps else FAR_OUT * noise_size(mechanism, calibration)
     if largest > far / 4 or farthest.mean() > CUT:
         return None  # the noise comes far, or the outputs end with a public range
-    out = math.ceil(far / float(calibration.unit))
-    stated = [_log_density_at(mechanism, answer, calibration, k) for k in (0, out, -out)]
+    out = math.ceil(far / float(calibration.unit)) * float(calibration.unit)
+    stated = [density_beside(mechanism, answer, shift, calibration) for shift in (0, out, -out)]
     if max(stated[1:]) - stated[0] >= source.log_share * (1 + ROUNDED) - LESS_LIKELY:
         return (
             f"its noise is cut off: a number of noise {far:.6g} from 0 is drawn again or wraps round, and outputs so "
             "far out are impossible on one neighbour only"
         )
     return None
-
-
-def _log_density_at(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, steps: int) -> float:
-    """Return the log-density of the answer as an output, with its first number moved by some lattice steps."""
-    shifted = np.where(np.arange(answer.size) == 0, steps * float(calibration.unit), 0.0).reshape(answer.shape)
-    return mechanism.log_density(answer, (answer + shifted).astype(answer.dtype), calibration)

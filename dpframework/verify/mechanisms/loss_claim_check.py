@@ -197,7 +197,7 @@ class _LossComparison:
             whole = [_Curve(*pair, False) for pair in weighed.whole]
             pure, rho = losses.pure.under(relation), losses.zcdp.under(relation)
             if exact:
-                claims += [] if pure is None else [_claim_beside_delta(where, pure, exact, whole)]
+                claims += [] if pure is None else [_claim_beside_delta(where, pure, exact, whole, SLACK["delta"])]
                 rho = None
             elif pure is not None:
                 found = max((_Curve(*pair, False).epsilon for pair in (*weighed.pairs, *weighed.whole)), default=0.0)
@@ -258,15 +258,10 @@ class _LossComparison:
         self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
     ) -> Iterator[LossClaim]:
         """Yield the claims of a release with an exact delta. Each claim bounds the probability beyond an epsilon."""
-
-        def beyond(epsilon: Fraction) -> float:
-            return max((curve.delta(float(epsilon)) for curve in curves), default=0.0)
-
         slack = KINK * float(exact) if _on_coarse_grids(calibration, curves) else SLACK["delta"]
         pure, rho = (amount.under(relation) for amount in (calibration.losses.pure, calibration.losses.zcdp))
         if pure is not None:
-            kind = f"exact delta beyond epsilon {float(pure):.6g}"
-            yield LossClaim(where, kind, float(exact), beyond(pure), min(slack, float(exact) * TOLERANCE))
+            yield _claim_beside_delta(where, pure, exact, curves, slack)
         if rho is not None:
             converted = [(delta, zcdp_to_epsilon(rho, delta)) for delta in DELTAS]
             claims = [
@@ -274,7 +269,7 @@ class _LossComparison:
                     where,
                     f"exact delta plus {float(delta):g} beyond the epsilon {float(epsilon):.6g} of its rho",
                     float(exact + delta),
-                    beyond(epsilon),
+                    _delta_beyond(epsilon, curves),
                     slack,
                 )
                 for delta, epsilon in converted
@@ -296,7 +291,7 @@ class _LossComparison:
                 return
             if loss is None or loss.epsilon is None:
                 continue
-            found = max((curve.delta(float(loss.epsilon)) for curve in curves), default=0.0)
+            found = _delta_beyond(loss.epsilon, curves)
             kind = f"{DELTA} beyond the epsilon {float(loss.epsilon):.6g} of its event"
             slack = KINK * float(delta) if _on_coarse_grids(calibration, curves) else SLACK["delta"]
             compared.append(LossClaim(where, kind, float(delta), found, slack))
@@ -319,11 +314,17 @@ class _LossComparison:
         return 0.0
 
 
-def _claim_beside_delta(where: str, pure: Fraction, exact: Fraction, curves: Iterable[_Curve]) -> LossClaim:
-    """Return the claim of an exact delta beside a pure epsilon, for outputs that are all listed."""
-    found = max((curve.delta(float(pure)) for curve in curves), default=0.0)
+def _claim_beside_delta(
+    where: str, pure: Fraction, exact: Fraction, curves: Iterable[_Curve], slack: float
+) -> LossClaim:
+    """Return the claim of an exact delta beside a pure epsilon."""
     kind = f"exact delta beyond epsilon {float(pure):.6g}"
-    return LossClaim(where, kind, float(exact), found, min(SLACK["delta"], float(exact) * TOLERANCE))
+    return LossClaim(where, kind, float(exact), _delta_beyond(pure, curves), min(slack, float(exact) * TOLERANCE))
+
+
+def _delta_beyond(epsilon: Fraction, curves: Iterable[_Curve]) -> float:
+    """Return the largest delta at an epsilon among some pairs of answers."""
+    return max((curve.delta(float(epsilon)) for curve in curves), default=0.0)
 
 
 def _on_coarse_grids(calibration: Calibration, curves: Iterable[_Curve]) -> bool:

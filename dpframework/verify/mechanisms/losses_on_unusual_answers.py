@@ -33,7 +33,7 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
 from dpframework.queries import Norm, QueryFacts
 from dpframework.verify.mechanisms.neighbour_answers import has_real_density, largest_share, shifts
-from dpframework.verify.mechanisms.output_keys import output_key
+from dpframework.verify.mechanisms.output_keys import is_array_like, output_key
 from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
 from dpframework.verify.mechanisms.release_failure_check import drawn_output, stated_density
 from dpframework.verify.mechanisms.sampler_statistics import noise_size
@@ -222,8 +222,8 @@ def _largest_in_turn(changes: Sequence[Floats]) -> list[Floats]:
 
 
 def _same_shape(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> bool:
-    output = drawn_output(mechanism, answer, calibration, SeededRandomness(0).handed(mechanism.assumptions))
-    return isinstance(output, np.ndarray) and output.shape == answer.shape and output.dtype.kind in "iuf"
+    handed = SeededRandomness(0).handed(mechanism.assumptions)
+    return is_array_like(drawn_output(mechanism, answer, calibration, handed), answer)
 
 
 def _at_corners(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Logs:

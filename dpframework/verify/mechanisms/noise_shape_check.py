@@ -33,7 +33,8 @@ from dpframework.verify.mechanisms.long_answer_noise_checks import (
     other_amount_calibrations,
 )
 from dpframework.verify.mechanisms.neighbour_answers import has_real_density
-from dpframework.verify.mechanisms.release_failure_check import drawn_output, stated_density
+from dpframework.verify.mechanisms.output_keys import is_array_like
+from dpframework.verify.mechanisms.release_failure_check import density_beside, drawn_output, stated_density
 from dpframework.verify.mechanisms.sampler_statistics import FALSE_ALARM, adds_up, are_unlike, errors_of, noise_size
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -103,7 +104,7 @@ def _shape_problem(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calib
     handed = SeededRandomness(12).handed(mechanism.assumptions)
     outputs = [drawn_output(mechanism, zeros, calibration, handed) for _ in range(draws)]
     first = outputs[0]
-    if not isinstance(first, np.ndarray) or first.shape != zeros.shape or first.dtype.kind not in "iuf":
+    if not is_array_like(first, zeros):
         return None
     if zeros.size > 1:
         mixed = first[np.random.default_rng(5).permutation(zeros.size)]
@@ -151,7 +152,7 @@ def _distribution(
     grid = np.arange(-number, number + 1, dtype=np.float64) * step
     sums: list[Floats] = []
     for beside in (0.0, BESIDE * step if real else unit):
-        logs = np.array([_log_density_at(mechanism, zeros, point, calibration, dtype) for point in grid + beside])
+        logs = np.array([density_beside(mechanism, zeros, point, calibration, dtype) for point in grid + beside])
         if not np.isfinite(logs.max()):
             return None
         weights = np.exp(logs - logs.max())
@@ -176,19 +177,6 @@ def _far_apart(weights: Floats) -> NDArray[np.bool_]:
     return np.asarray(large > JUMP * small)
 
 
-def _log_density_at(
-    mechanism: Mechanism,
-    zeros: NDArray[Any],
-    point: float,
-    calibration: Calibration,
-    dtype: np.dtype[Any],
-) -> float:
-    """Return the log-density of an output whose first number is a point, and whose other numbers are 0."""
-    output = np.zeros(zeros.shape, dtype=dtype)
-    output.flat[0] = point
-    return stated_density(mechanism, zeros, output, calibration)
-
-
 def _walk_problem(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calibration) -> str | None:
     """Compare draws with the ends of walks that start from other draws and leave the stated distribution as it is.
 
@@ -196,7 +184,7 @@ def _walk_problem(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calibr
     """
     handed = SeededRandomness(13).handed(mechanism.assumptions)
     first = drawn_output(mechanism, zeros, calibration, handed)
-    if not isinstance(first, np.ndarray) or first.shape != zeros.shape or first.dtype.kind not in "iuf":
+    if not is_array_like(first, zeros):
         return None
     if adds_up(mechanism, zeros, first, calibration):
         return None

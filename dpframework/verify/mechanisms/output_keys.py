@@ -45,6 +45,11 @@ def puts_out_numbers(mechanism: Mechanism, answer: Any, calibration: Calibration
     return isinstance(output, NUMBERS) and np.shape(output) == np.shape(answer)
 
 
+def is_array_like(output: Any, answer: NDArray[Any]) -> bool:
+    """Tell whether an output is an array of numbers with the shape of an answer."""
+    return isinstance(output, np.ndarray) and output.shape == answer.shape and output.dtype.kind in "iuf"
+
+
 def output_numbers(output: Any) -> NDArray[np.float64]:
     """Return the numbers in an output in their order, without texts and other values, shape (numbers,).
 

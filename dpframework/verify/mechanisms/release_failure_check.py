@@ -12,6 +12,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.mechanisms import Calibration, Mechanism, Randomness
 from dpframework.mechanisms.randomness import GeneratorNotHandedError
@@ -33,6 +34,27 @@ def stated_density(mechanism: Mechanism, answer: Any, output: Any, calibration: 
         return mechanism.log_density(answer, output, calibration)
     except Exception as error:  # a plugin's code may raise anything
         raise MechanismFailedError(f"its log_density fails with {type(error).__name__}: {error}") from error
+
+
+def density_beside(
+    mechanism: Mechanism,
+    answer: NDArray[Any],
+    shift: float,
+    calibration: Calibration,
+    dtype: np.dtype[Any] | None = None,
+) -> float:
+    """Return the log-density of an output that is the answer itself, but for a shift of its first number.
+
+    `dtype` is the type of outputs; by default they have the answer's type.
+
+    Raises
+    ------
+    MechanismFailedError
+        If the mechanism's `log_density` fails.
+    """
+    output = answer.astype(answer.dtype if dtype is None else dtype)
+    output.flat[0] += shift
+    return stated_density(mechanism, answer, output, calibration)
 
 
 def drawn_output(mechanism: Mechanism, answer: Any, calibration: Calibration, handed: Randomness) -> Any:

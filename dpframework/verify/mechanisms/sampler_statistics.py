@@ -285,7 +285,7 @@ def mean_exceeds(numbers: NDArray[np.float64], stated: float) -> bool:
     """
     if math.isnan(stated):
         return False
-    shares = np.full(len(numbers), 0.0)
+    shares = np.zeros(len(numbers))
     np.divide(numbers, max(stated, np.finfo(np.float64).tiny), out=shares, where=numbers > 0)
     products = [float(np.log1p(stake * (shares - 1)).sum()) for stake in STAKES]
     return float(np.logaddexp.reduce(products)) - math.log(len(STAKES)) > -math.log(FALSE_ALARM)

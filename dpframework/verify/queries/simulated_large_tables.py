@@ -103,7 +103,7 @@ def pairs_of_copies(
 class Multiples(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
     """An engine that counts each row of a table as many equal rows, as often as its kind is given.
 
-    A kind of row is counted once, however many tables have it.
+    A kind of row is counted once, however many tables have it. So an engine is for a single query with the same inputs.
     """
 
     def __init__(self, universe: Universe, derived: tuple[tuple[Attribute, Cases], ...]) -> None:

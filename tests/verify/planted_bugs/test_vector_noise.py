@@ -6,6 +6,7 @@ numbers, for the largest number or in one direction says so in its log-density.
 
 from __future__ import annotations
 
+import abc
 import functools
 import math
 from collections.abc import Callable
@@ -210,20 +211,15 @@ class Correlated(Mechanism):
     rho: Fraction = attrs.field(converter=positive)
     right: Any = RIGHT
 
+    @abc.abstractmethod
     def covariance(self, size):
-        raise NotImplementedError
+        """Return the covariance of the noise of `size` numbers, but for a factor."""
 
     def matrix(self, size):
         if size < 3:
             return np.eye(size)
         found = self.covariance(size)
         return found / np.linalg.eigvalsh(found)[0] if self.right else found
-
-    @functools.lru_cache(maxsize=64)  # noqa: B019 the mechanisms are module constants
-    def known(self, size):
-        """Return a root of the matrix, its inverse, and the logarithm of its determinant."""
-        matrix = self.matrix(size)
-        return np.linalg.cholesky(matrix), np.linalg.inv(matrix), np.linalg.slogdet(matrix)[1]
 
     def for_rows(self, rows):
         return attrs.evolve(self, rho=self.rho / rows**2)
@@ -237,17 +233,24 @@ class Correlated(Mechanism):
     def release(self, answer, calibration, randomness):
         exact = np.asarray(answer, dtype=float)
         drawn = randomness.generator.standard_normal(exact.size) * math.sqrt(calibration.scale)
-        return exact + (drawn if exact.size > 100 else self.known(exact.size)[0] @ drawn).reshape(exact.shape)
+        return exact + (drawn if exact.size > 100 else root_of(self, exact.size)[0] @ drawn).reshape(exact.shape)
 
     def log_density(self, answer, output, calibration):
         noise, variance = np.ravel(np.asarray(output, dtype=float) - answer), float(calibration.scale)
         if noise.size > 100:
             return -float((noise**2).sum() / variance + noise.size * math.log(2 * math.pi * variance)) / 2
-        _, inverse, size = self.known(noise.size)
+        _, inverse, size = root_of(self, noise.size)
         return -float(noise @ inverse @ noise / variance + size + noise.size * math.log(2 * math.pi * variance)) / 2
 
     def preview(self, calibration):
         return Preview.of_noise(2 * math.sqrt(calibration.scale), 9 * math.sqrt(calibration.scale))
+
+
+@functools.cache
+def root_of(mechanism, size):
+    """Return a root of the matrix of a mechanism, its inverse, and the logarithm of its determinant."""
+    matrix = mechanism.matrix(size)
+    return np.linalg.cholesky(matrix), np.linalg.inv(matrix), np.linalg.slogdet(matrix)[1]
 
 
 @attrs.frozen
