@@ -45,13 +45,15 @@ def package_form(package: str) -> Mapping[str, str]:
     if root.is_file():
         names = [root.name]
     else:
-        found = []
+        names = []
         for folder, inner, files in os.walk(root):  # pathlib would take ten times as long
             if "__pycache__" in inner:
                 inner.remove("__pycache__")
             place = os.path.relpath(folder, root.parent).replace(os.sep, "/")
-            found += [f"{place}/{file}" for file in files if file.endswith(_CODE_FILES)]
-        names = sorted(found)
+            for file in files:
+                if file.endswith(_CODE_FILES):
+                    names.append(f"{place}/{file}")
+        names.sort()
     for name in names:
         content = (root.parent / name).read_bytes()
         digest.update(f"{name} {len(content)}\n".encode())

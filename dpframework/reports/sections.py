@@ -142,7 +142,7 @@ class ReportSubject:
     run: RunSummary | None
     about: About
 
-    @property
+    @functools.cached_property
     def plan(self) -> StudyPlan:
         """The plan that the report is about."""
         return self.facts.plan
