@@ -57,7 +57,7 @@ def attributes_of_views(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[At
         If an attribute has no view, a view has no attribute, or the table has one row per unit.
     """
     if schema.per_unit is not None:
-        raise InputError('columns derived per unit need all rows in one file, not two views; leave per = "unit" out')
+        raise InputError('columns derived per unit need the rows of one file, not of two views; leave per = "unit" out')
     for attribute in schema:
         if attribute.view is None:
             raise InputError(

@@ -101,4 +101,4 @@ def adjust_for_chance(score: float, expected: float) -> float:
 
 def _require_alike(one: Matrix, other: Matrix) -> None:
     if one.ndim != 2 or one.shape != other.shape:
-        raise InputError(f"two matrices of the same shape are needed, not {one.shape} and {other.shape}")
+        raise InputError(f"two matrices of one shape are needed, not {one.shape} and {other.shape}")
