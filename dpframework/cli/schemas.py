@@ -96,7 +96,7 @@ def infer(
     right: RightView = None,
     id: JoiningColumn = None,  # noqa: A002
     numeric: CutModeName = "equal-width",
-    bins: Annotated[int, number_option("The most bins of an attribute.")] = 16,
+    bins: Annotated[int | None, number_option("The most bins of an attribute; by default 16.")] = None,
     categorical: CategoricalColumns = None,
     open_columns: OpenColumns = None,
     exclude: ExcludedColumns = None,
@@ -113,12 +113,16 @@ def infer(
     The command guesses how the file is written. It also tells the data's owner which columns are messy, and which of
     them are left out.
     """
+    from dpframework.tables.attribute_inference import CutMode
+
     if out is not None:
         # An existing file may be a public schema, which an inferred one must not overwrite.
         require_output(out, None)
+    if CutMode.parse(numeric) is CutMode.OBSERVED:
+        refuse_without_effect(f"--numeric {numeric}", bins=bins)
     choices: dict[str, Any] = {
         "numeric": numeric,
-        "bins": bins,
+        **({} if bins is None else {"bins": bins}),
         "max_categories": max_categories,
         "categorical": categorical or (),
         "exclude": exclude or (),

@@ -8,15 +8,16 @@ message cannot name the field, since attrs does not tell a converter the field's
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy_losses import Amount, decimal_text, exact
 
+T = TypeVar("T")
 Validator: TypeAlias = "Callable[[Any, attrs.Attribute[Any], Any], None]"
 
 
@@ -39,6 +40,26 @@ def one_of(known: Collection[str]) -> Validator:
             raise InputError(f"{attribute.name} {value!r} is unknown; {nearest(str(value), known)}")
 
     return check
+
+
+def known_by_name(known: Mapping[str, T], name: str, what: str) -> T:
+    """Return the value of a known name. Error messages call such values `what`.
+
+    Raises
+    ------
+    InputError
+        If the name is not known. The message names the closest known one.
+
+    Examples
+    --------
+    >>> known_by_name({"serenade": 3}, "serenad", "method")
+    Traceback (most recent call last):
+        ...
+    dpframework.facts.errors.InputError: method 'serenad' is unknown; did you mean 'serenade'?
+    """
+    if name not in known:
+        raise InputError(f"{what} {name!r} is unknown; {nearest(str(name), known)}")
+    return known[name]
 
 
 def is_whole_number(value: object, least: int = 1, most: int | None = None) -> TypeGuard[int]:

@@ -225,9 +225,9 @@ class Ledger:
         Raises
         ------
         InputError
-            If no approved plan or more than one has such a hash, or if a signature is missing.
+            If `plan` is empty, if no approved plan or more than one has such a hash, or if a signature is missing.
         """
-        by = one_line(by, "by")
+        plan, by = one_line(plan, "plan"), one_line(by, "by")  # every hash begins with an empty text
         with self._chain.writing() as transaction:
             records = Records(self.path, transaction.read())
             data_set = records.data_set(name)

@@ -510,6 +510,8 @@ def test_schema_infer_and_show(capsys, tmp_path):
     code, _, err = run(capsys, *arguments, "--out", made)
     assert code == 2
     assert "exists" in err
+    code, _, err = run(capsys, *arguments, "--numeric", "observed")
+    assert (code, err) == (2, "error: --bins has no effect on --numeric observed; leave it out\n")
     assert made.read_text() == before
 
 

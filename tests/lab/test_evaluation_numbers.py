@@ -121,6 +121,8 @@ def test_changes_of_measures_are_correlated_over_levels_of_noise() -> None:
     assert found.between("a", "a") == pytest.approx(1)
     assert math.isnan(found.between("constant", "a"))
     assert math.isnan(found.between("still", "still"))
+    with pytest.raises(dpf.InputError, match="measure 'stil' is unknown; did you mean 'still'"):
+        found.between("a", "stil")
     lines = str(found).splitlines()
     assert lines[0] == "             a    bb constant still"
     assert lines[3] == "constant     -     -        -     -"

@@ -179,6 +179,14 @@ def test_the_grid_is_every_combination_in_the_order_of_the_file(folder: Path) ->
     assert most == [({"target": "ill"}, None, r, f) for r in (1, 2) for f in (1, 2)]
 
 
+def test_unknown_data_sets_and_methods_are_named(folder: Path) -> None:
+    experiment = load_experiment(folder / "trees.toml")
+    with pytest.raises(dpf.InputError, match="data set 'peple' is unknown"):
+        experiment.data_set("peple")
+    with pytest.raises(dpf.InputError, match="method 'x' is unknown; known: "):
+        experiment.method("x")
+
+
 def test_methods_and_measures_may_be_for_some_data_sets_with_epsilons_and_repetitions_of_their_own(
     folder: Path,
 ) -> None:

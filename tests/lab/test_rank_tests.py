@@ -52,6 +52,10 @@ def test_demsars_example():
         assert found.differ("C4.5", better, 0.10)
         assert not found.differ("C4.5", better, 0.05)
     assert not found.differ("C4.5", "C4.5+cf", 0.10)
+    with pytest.raises(dpf.InputError, match=r"method 'C4\.5\+n' is unknown; did you mean 'C4\.5\+m'"):
+        found.differ("C4.5", "C4.5+n")
+    with pytest.raises(dpf.InputError, match="a significance level must be between 0 and 1"):
+        found.differ("C4.5", "C4.5+m", 5)
 
 
 @pytest.mark.parametrize("alpha", CRITICAL)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.parameter_checks import known_by_name
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 
 
@@ -30,8 +31,16 @@ class Correlations:
     matrix: NDArray[np.float64]
 
     def between(self, one: str, other: str) -> float:
-        """Return the correlation of two measures."""
-        return float(self.matrix[self.names.index(one), self.names.index(other)])
+        """Return the correlation of two measures.
+
+        Raises
+        ------
+        InputError
+            If a name is not among the measures.
+        """
+        places = {name: place for place, name in enumerate(self.names)}
+        row, column = (known_by_name(places, name, "measure") for name in (one, other))
+        return float(self.matrix[row, column])
 
     def __str__(self) -> str:
         left = max(map(len, self.names))
