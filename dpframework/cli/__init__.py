@@ -116,6 +116,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _outcome(arguments: Sequence[str] | None) -> int:
     """Run one command, say why it stopped, and return its exit code."""
     try:
+        os.getcwd()
+    except FileNotFoundError:
+        # Libraries ask for the folder in odd places, so a run could stop in the middle of its releases.
+        say("error: the working folder was deleted; change to another one")
+        return BAD_INPUT
+    try:
         words = list(sys.argv[1:] if arguments is None else arguments)
         # Without standalone mode, errors come back here, and typer prints no usage text or traceback itself.
         code = command(words[0] if words and words[0] in COMMANDS else None).main(

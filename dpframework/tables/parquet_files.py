@@ -164,6 +164,8 @@ class ParquetFile:
         InputError
             If the action fails, with one sentence that shows no cell. Its class is `kind` if the network failed.
         """
+        from polars.exceptions import DuplicateError
+
         sentence, raised = self._broken, InputError
         try:
             return action()
@@ -180,6 +182,8 @@ class ParquetFile:
                     reasons.append("the host cannot be reached, or does not answer")
             if reasons:
                 sentence, raised = f"{self.name}: cannot be read from its URL: {reasons[0]}; {remedy}", kind
+            elif isinstance(error, DuplicateError):
+                sentence = f"{self.name}: has two columns of the same name; rename one of them"
             elif _UNNAMED_ZONE in str(error):
                 sentence = (
                     f"{self.name}: has a column of times in a zone without a name, such as +05:30; "

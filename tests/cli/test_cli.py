@@ -751,6 +751,14 @@ def test_interrupted(capsys, monkeypatch, study):
     assert (code, out, err.strip()) == (130, "", "interrupted")
 
 
+def test_a_working_folder_that_is_gone_is_named(capsys, monkeypatch, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert run(capsys, "miners") == (2, "", "error: the working folder was deleted; change to another one\n")
+
+
 def test_planning_imports_nothing_heavy(study):
     path = study(data="/nowhere.csv")
     heavy = {

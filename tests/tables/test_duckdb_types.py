@@ -105,5 +105,8 @@ def test_a_zone_without_a_name_is_no_damage(tmp_path: Path) -> None:
     damaged.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(dpf.InputError, match="since it is damaged or of another kind"):
         dpf.read_table(damaged, dpf.Schema([dpf.Boolean("ill")]))
+    pq.write_table(pa.table([[True], [False]], names=["ill", "ill"]), path)
+    with pytest.raises(dpf.InputError, match="has two columns of the same name; rename one of them"):
+        dpf.read_table(path, dpf.Schema([dpf.Boolean("ill")]))
     pl.DataFrame({"ill": [True]}).write_parquet(path)
     assert dpf.read_table(path, dpf.Schema([dpf.Boolean("ill")])).rows == 1
