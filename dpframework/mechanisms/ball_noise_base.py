@@ -49,7 +49,7 @@ class BallNoise(PureMechanism):
             return -math.inf
         space, scale = self._space(calibration)
         norm = self._norm(noise.ravel(), calibration)
-        return -norm / scale - log_normalizer(space.h, space.dimension, scale)
+        return -norm / scale - log_normalizer(space, scale)
 
     def preview(self, calibration: Calibration) -> Preview:
         """Bound the noise of the noisiest number by a multiple of its standard deviation."""

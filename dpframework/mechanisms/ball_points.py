@@ -1,4 +1,4 @@
-"""Integer points of the balls of two norms, counted and drawn uniformly.
+"""Integer points of the balls of two norms, drawn uniformly.
 
 **Several histograms** (see `knorm`). A *section* is a set of integer vectors for one histogram: all vectors whose
 entries add up to a given total, and whose negative entries add up to -depth or more. A *layer* is the part of a section
@@ -20,43 +20,19 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from math import comb
-from typing import Any, final
+from typing import final
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
+from dpframework.mechanisms.ball_polynomials import (
+    BallPolynomials,
+    block_polynomials,
+    common_sum_polynomials,
+    points_of_ball,
+    section_size,
+    sum_zero_polynomials,
+)
 from dpframework.mechanisms.uniforms import WholeNumbers
-
-
-def section_size(size: int, total: int, depth: int) -> int:
-    """Return how many integer vectors have the sum `total`, and negative entries that add up to -`depth` or more.
-
-    A vector has `size` entries, and `total` is 0 or more.
-
-    Let a positive entry z stand for x**z, and a negative entry -z for y**z. Then one entry has the generating function
-    1/(1-x) + y/(1-y) = (1-xy) / ((1-x)(1-y)). Take the `size`-th power of this function and divide it by 1-xy, which
-    adds up the layers of all depths up to `depth`. The result is the coefficient of x**(total+depth) y**depth.
-
-    Examples
-    --------
-    >>> section_size(2, 0, 3)  # (0, 0), and (k, -k) and (-k, k) for k = 1, 2, 3
-    7
-    """
-    if depth < 0:
-        return 0
-    # Histograms of two cells are frequent, so their vectors are counted by a closed form.
-    if size == 2:
-        return total + 2 * depth + 1
-    free = size - 1
-    choose, above, below, count = 1, comb(total + depth + free, free), comb(depth + free, free), 0
-    # The count is the sum over k of (-1)**k C(free, k) C(total + depth - k + free, free) C(depth - k + free, free).
-    for k in range(min(free, depth) + 1):
-        count += (-1) ** k * choose * above * below
-        choose = choose * (free - k) // (k + 1)
-        above = above * (total + depth - k) // (total + depth - k + free)
-        below = below * (depth - k) // (depth - k + free)
-    return count
 
 
 def draw_section(size: int, total: int, depth: int, numbers: WholeNumbers) -> list[int]:
@@ -113,17 +89,6 @@ def _counts_by_negatives(size: int, total: int, depth: int) -> list[int]:
     ]
 
 
-def _h_of(points: Sequence[int], dimension: int) -> tuple[int, ...]:
-    """Return h_0, ..., h_D, given the numbers of points of the balls of radius 0, ..., D // 2.
-
-    h_k is the sum over j of (-1)**j C(D+1, j) times the number of points of radius k - j (see `ball_radii`). Here h_k
-    and h_(D-k) are equal, so half of the numbers are enough.
-    """
-    signs = [(-1) ** j * comb(dimension + 1, j) for j in range(len(points))]
-    first = [sum(signs[j] * points[k - j] for j in range(k + 1)) for k in range(len(points))]
-    return (*first, *reversed(first[: dimension + 1 - len(points)]))
-
-
 # Not slotted: the cached property needs an instance dictionary.
 @final
 @attrs.frozen(slots=False)
@@ -162,29 +127,16 @@ class Balls:
         dimension = self.dimension
         return sum(h * comb(radius - k + dimension, dimension) for k, h in enumerate(self.h) if k <= radius)
 
-    @functools.cached_property
+    @property
     def h(self) -> tuple[int, ...]:
-        """The numbers h_k, k = 0, ..., D, from which the number of points of every ball follows (see `number`).
+        """The numbers h_k, k = 0, ..., D, from which the number of points of every ball follows (see `number`)."""
+        return self.polynomials.points
 
-        The unit ball is a polytope with integer vertices, so the number of points is a polynomial in the radius
-        (Ehrhart 1962). Then each h_k is a whole number of 0 or more (Stanley 1980). Each facet is {z: l(z) = 1} for a
-        linear form l with integer coefficients, so h_k = h_(D-k) (Hibi 1992).
-        """
-        return _h_of(self._first_numbers(self.dimension // 2 + 1), self.dimension)
-
-    def _first_numbers(self, radii: int) -> list[int]:
-        """Return how many points the balls of radius 0, ..., radii - 1 have."""
-        if self.same_rows:
-            known = {size: [section_size(size, 0, r) for r in range(radii)] for size in set(self.sizes)}
-            return [math.prod(known[size][r] for size in self.sizes) for r in range(radii)]
-        product: Any = 1  # becomes an array of numbers of points, indexed by total + depth and by depth
-        for size, section in _sections(self.sizes, radii).items():
-            product = product * section ** self.sizes.count(size)
-        above = [[int(product[depth + total, depth]) for total in range(radii - 2 * depth)] for depth in range(radii)]
-        return [
-            sum((1 if t == 0 else 2) * above[(radius - t) // 2][t] for t in range(radius + 1))
-            for radius in range(radii)
-        ]  # totals t and -t have the same number of points
+    @functools.cached_property
+    def polynomials(self) -> BallPolynomials:
+        """The number of points of a ball and the sums of squares over them, for every radius."""
+        of_space = sum_zero_polynomials if self.same_rows else common_sum_polynomials
+        return of_space(self.sizes, self.dimension)
 
     def find_total(self, position: int, radius: int) -> tuple[int, int]:
         """Return the absolute total of the point at a position, and the point's position among those with that total.
@@ -246,32 +198,6 @@ def balls(sizes: tuple[int, ...], same_rows: bool) -> Balls:
     return Balls(sizes, same_rows)
 
 
-def _sections(sizes: Sequence[int], radii: int) -> dict[int, NDArray[Any]]:
-    """Return, for each size, an array of `section_size`, indexed by total + depth and by depth, both below `radii`."""
-    found: dict[int, NDArray[Any]] = {}
-    section = np.ones((radii, radii), dtype=object)  # the array of size 1
-    for size in range(2, max(sizes) + 1):
-        section = np.add.accumulate(np.add.accumulate(section, axis=0), axis=1)  # times 1 / ((1-x)(1-y))
-        section[1:, 1:] = section[1:, 1:] - section[:-1, :-1].copy()  # times 1-xy
-        if size in sizes:
-            found[size] = section.copy()
-    return found
-
-
-def points_of_ball(size: int, radius: int) -> int:
-    """Return how many integer vectors of `size` numbers have an l1 norm of at most `radius`.
-
-    For each j, count the choices of j positions for numbers other than 0, of their signs, and of j positive whole
-    numbers whose sum is at most `radius`.
-
-    Examples
-    --------
-    >>> points_of_ball(2, 1), points_of_ball(1, 3)
-    (5, 7)
-    """
-    return sum(comb(size, j) * comb(radius, j) << j for j in range(min(size, radius) + 1))
-
-
 def draw_from_ball(size: int, radius: int, numbers: WholeNumbers) -> list[int]:
     """Draw one of the vectors that `points_of_ball` counts, uniformly."""
     position = numbers.below(points_of_ball(size, radius))
@@ -315,15 +241,15 @@ class CrossPolytopes:
         """
         return math.prod(points_of_ball(size, radius) ** times for size, times in Counter(self.sizes).items())
 
-    @functools.cached_property
+    @property
     def h(self) -> tuple[int, ...]:
-        """The numbers h_k, k = 0, ..., D, from which the number of points of every radius follows (see `number`).
+        """The numbers h_k, k = 0, ..., D, from which the number of points of every radius follows (see `number`)."""
+        return self.polynomials.points
 
-        A product of cross-polytopes has integer vertices, and its facets are {z: l(z) = 1}, where l is a linear form
-        with coefficients 1, 0 and -1. So, as in `Balls.h`, each h_k is a whole number of 0 or more,
-        and h_k = h_(D-k).
-        """
-        return _h_of([self.number(radius) for radius in range(self.dimension // 2 + 1)], self.dimension)
+    @functools.cached_property
+    def polynomials(self) -> BallPolynomials:
+        """The number of points of a ball and the sums of squares over them, for every radius."""
+        return block_polynomials(self.sizes)
 
     def draw(self, radius: int, numbers: WholeNumbers) -> list[int]:
         """Draw a uniform point, one block after another."""

@@ -2,7 +2,7 @@
 
 Let D be the dimension of a space of integer points, and let N(r) be the number of points in its ball of radius r. For
 the spaces used here, N(r) is the sum over k of h_k C(r-k+D, D), where C is the binomial coefficient. The whole numbers
-h_0, ..., h_D are 0 or more, and depend on the space (see `ball_points`). Let the probability of radius r be
+h_0, ..., h_D are 0 or more, and depend on the space (see `ball_polynomials`). Let the probability of radius r be
 proportional to N(r) q**r, where q is exp(-1 / scale). Then the radius R is a sum of independent numbers: a k with
 probability proportional to h_k q**k, and D + 1 geometric numbers with ratio q.
 """
@@ -12,13 +12,14 @@ from __future__ import annotations
 import bisect
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.mechanisms.ball_polynomials import BallPolynomials
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.uniforms import WholeNumbers, exp_bounds
 
@@ -89,8 +90,8 @@ class BallsOfPoints(Protocol):
     """A space of integer points, with its balls around 0 of any radius. It is hashable."""
 
     @property
-    def h(self) -> tuple[int, ...]:
-        """The numbers h_0, ..., h_D (see the module)."""
+    def polynomials(self) -> BallPolynomials:
+        """The number of points of a ball and the sums of squares over them. The h_k are `polynomials.points`."""
 
     @property
     def dimension(self) -> int:
@@ -112,32 +113,33 @@ def draw_from_balls(space: BallsOfPoints, scale: float, randomness: Randomness) 
 
 @functools.lru_cache(maxsize=256)
 def _weights(space: BallsOfPoints, scale: Fraction) -> RadiusWeights:
-    return RadiusWeights(space.h, scale)
+    return RadiusWeights(space.polynomials.points, scale)
 
 
 @functools.lru_cache(maxsize=256)
-def log_normalizer(h: tuple[int, ...], dimension: int, scale: float) -> float:
+def log_normalizer(space: BallsOfPoints, scale: float) -> float:
     """Return the logarithm of the sum of exp(-norm / scale) over all integer points of a space (see the module).
 
     Let h(q) be the sum of h_k q**k. Then the result is the logarithm of h(q) / (1-q)**D.
     """
-    logs = [math.log(weight) - k / scale for k, weight in enumerate(h)]
-    most = max(logs)
-    total = most + math.log(math.fsum(math.exp(log - most) for log in logs))
-    return total - dimension * math.log(-math.expm1(-1 / scale))
+    return _log_of_series(space.polynomials.points, scale) - space.dimension * math.log(-math.expm1(-1 / scale))
 
 
-def square_of_radius(h: Sequence[int], dimension: int, scale: float) -> float:
-    """Return the mean of R (R + 1) over the random radius R.
+@functools.lru_cache(maxsize=256)
+def mean_squares(space: BallsOfPoints, scale: float) -> Mapping[int, float]:
+    """Return the mean square of an entry of the noise, which is its variance, by the size of its histogram or block.
 
-    Let m be the mean square of one coordinate of a uniform point of the unit ball. The variance of the noise of this
-    coordinate is about m times the result.
+    Let g_k be the coefficients of the sums of squares of this entry (see `BallPolynomials`), and g(q) the sum of
+    g_k q**k. The sum of the squares over all integer points, each times exp(-norm / scale), is g(q) / (1-q)**(D+2). So
+    the mean square is g(q) / (h(q) (1-q)**2).
     """
-    q = math.exp(-1 / scale)
-    logs = np.array([math.log(weight) for weight in h]) - np.arange(len(h)) / scale
-    chances = np.exp(logs - logs.max())
-    chances /= chances.sum()
-    of_k = float(chances @ np.arange(len(chances)))
-    spread = float(chances @ (np.arange(len(chances)) - of_k) ** 2)
-    mean = of_k + (dimension + 1) * q / (1 - q)
-    return mean**2 + spread + (dimension + 1) * q / (1 - q) ** 2 + mean
+    points, known = _log_of_series(space.polynomials.points, scale), -2 * math.log(-math.expm1(-1 / scale))
+    squares = space.polynomials.squares
+    return {size: math.exp(_log_of_series(series, scale) - points + known) for size, series in squares.items()}
+
+
+def _log_of_series(coefficients: Sequence[int], scale: float) -> float:
+    """Return the logarithm of the sum over k of c_k exp(-k / scale)."""
+    logs = [(math.log(abs(c)) - k / scale, math.copysign(1, c)) for k, c in enumerate(coefficients) if c]
+    most = max(log for log, _ in logs)
+    return most + math.log(math.fsum(sign * math.exp(log - most) for log, sign in logs))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dpframework.mechanisms.ball_noise_base import BallNoise, largest_sum
 from dpframework.mechanisms.ball_points import CrossPolytopes, cross_polytopes
-from dpframework.mechanisms.ball_radii import square_of_radius
+from dpframework.mechanisms.ball_radii import mean_squares
 from dpframework.mechanisms.base import Calibration
 from dpframework.queries.base import Norm, QueryFacts
 
@@ -59,12 +59,7 @@ class BlockNorm(BallNoise):
 
 
 def block_variances(calibration: Calibration) -> tuple[float, ...]:
-    """Return for each block the variance of the noise of one of its numbers.
-
-    It is a product of two factors. The first is the mean of R (R + 1) over the random radius R. The second is the mean
-    square of one number of a uniform point of the unit l1 ball in k dimensions, 2 / ((k+1) (k+2)). The product is exact
-    for k = 1, and nearly exact if the noise is much larger than 1.
-    """
+    """Return for each block the variance of the noise of one of its numbers."""
     space = cross_polytopes(calibration.facts.histograms)
-    square = square_of_radius(space.h, space.dimension, calibration.lattice_scale) * float(calibration.unit) ** 2
-    return tuple(2 * square / ((k + 1) * (k + 2)) for k in space.sizes)
+    known = mean_squares(space, calibration.lattice_scale)
+    return tuple(known[size] * float(calibration.unit) ** 2 for size in space.sizes)

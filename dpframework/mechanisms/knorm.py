@@ -33,7 +33,7 @@ inequality, no probability changes by more than a factor exp(change / s).
 points of a *ball* of radius r. If P(R = r) is proportional to N(r) q**r, then a uniform point of a ball of the random
 radius R has the distribution above. Balls, unlike spheres, are products over histograms, or unions of such products
 over the common sum (see `ball_points`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D),
-with whole numbers h_k that `ball_points` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k, and
+with whole numbers h_k that `ball_polynomials` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k, and
 of D + 1 independent geometric numbers. The sum over z of `q**|z|`, by which the probabilities are divided, is
 h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole numbers, and exact. (If parts add up to 0,
 the l1 norm is even. Then R is half of the norm, and s is halved.)
@@ -64,10 +64,9 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import ByRelation, Relation
 from dpframework.facts.privacy_unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.ball_moments import unit_ball_moments
 from dpframework.mechanisms.ball_noise_base import LARGEST_DIMENSION, BallNoise, largest_sum, sums_within_blocks
 from dpframework.mechanisms.ball_points import Balls, balls
-from dpframework.mechanisms.ball_radii import square_of_radius
+from dpframework.mechanisms.ball_radii import mean_squares
 from dpframework.mechanisms.base import Calibration, Preview
 from dpframework.mechanisms.laplace import from_lattice
 from dpframework.mechanisms.randomness import Randomness
@@ -162,17 +161,13 @@ class KNorm(BallNoise):
 
 
 def cell_variances(calibration: Calibration) -> tuple[float, ...]:
-    """Return for each histogram the variance of the noise of one of its cells.
-
-    For a single histogram the variance is exact. For several histograms it is a product of two factors. The first is
-    the mean of R (R + 1) over the random radius R. The second is the mean square of an entry of a uniform point of the
-    unit ball. For s cells whose noise adds up to 0, it is 4 (s-1) (2s-1) / (s**2 (s+1)**2); otherwise it is computed by
-    quadrature. A product of 5 or more is right to within a few percent, and a product of about 1 to within a third. A
-    smaller product is too small.
-    """
+    """Return for each histogram the variance of the noise of one of its cells."""
     space, scale = _space(calibration)
-    known = _cell_variances(space, scale)
-    return tuple(known[size] for size in space.sizes)
+    if len(space.sizes) > 1:
+        known = mean_squares(space, scale)
+        return tuple(known[size] for size in space.sizes)
+    unit, chances = _of_one(space, scale)
+    return (unit**2 * float(chances @ np.square(np.arange(len(chances)))),)
 
 
 def groups_by_size(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], Fraction]]:
@@ -238,17 +233,6 @@ def _space(calibration: Calibration) -> tuple[Balls, float]:
 
 
 @functools.lru_cache(maxsize=256)
-def _cell_variances(space: Balls, scale: float) -> dict[int, float]:
-    """Return the variance of a cell by its histogram's size (see `cell_variances`)."""
-    if len(space.sizes) == 1:
-        unit, chances = _of_one(space, scale)
-        return {space.sizes[0]: unit**2 * float(chances @ np.square(np.arange(len(chances))))}
-    square = square_of_radius(space.h, space.dimension, scale)
-    if space.same_rows:
-        return {size: square * _second_moment(size) for size in space.sizes}
-    return {size: square * moment for size, moment in unit_ball_moments(space.sizes).entries.items()}
-
-
 def _of_one(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:
     """Return a unit, and the probabilities that the noise of a cell is 0, 1, 2, ... units in absolute value.
 

@@ -78,10 +78,11 @@ def test_the_norm_has_its_law_and_densities_add_up_to_one() -> None:
     assert chisquare(np.append(norms[:5], norms[5:].sum()), wanted).pvalue > ONCE
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(8)])
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 3, 3, 6)])
-def test_stated_variances_are_those_of_the_noise(sizes: tuple[int, ...]) -> None:
-    """Within 2 %: by the exact law of the radius, and the exact second moment of a ball's points."""
-    calibration = calibrated(Fraction(1, 2), *sizes)
+def test_stated_variances_are_those_of_the_noise(sizes: tuple[int, ...], epsilon: Fraction) -> None:
+    """By the exact law of the radius, and the exact second moment of a ball's points."""
+    calibration = calibrated(epsilon, *sizes)
     space, scale = CrossPolytopes(sizes), calibration.lattice_scale
     radii = range(int(60 * scale) + 20)
     weights = np.array([math.exp(math.log(space.number(r)) - r / scale - 30) for r in radii])
@@ -92,7 +93,7 @@ def test_stated_variances_are_those_of_the_noise(sizes: tuple[int, ...]) -> None
         for r in radii:
             among = [2 * t * t * inner[r - t] for t in range(1, r + 1)]
             moments[r] = sum(among) / points_of_ball(size, r)
-        assert math.isclose(float(weights @ moments), stated, rel_tol=1e-9 if size == 1 else 0.02)
+        assert math.isclose(float(weights @ moments), stated, rel_tol=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(2)])

@@ -404,32 +404,44 @@ def differences(series: list[int], order: int) -> Fraction:
 
 
 @BOTH
-@pytest.mark.parametrize("sizes", [(2, 3), (3, 2), (4, 4, 2), (2, 2, 9)])
-def test_the_variance_of_a_cell_is_that_of_the_radius_times_the_moment(
-    sizes: tuple[int, ...], relation: Relation
-) -> None:
-    """The mean of R (R + 1) over balls of random radius, of which each has q to the power of it as its weight."""
-    calibration, space = calibrated(sizes, relation, "0.4"), Balls(sizes, relation is REPLACE)
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 3), (3, 2), (2, 2, 2)])
+def test_the_variance_of_a_cell_is_exact_for_little_noise(sizes: tuple[int, ...], relation: Relation) -> None:
+    """Against all points up to a radius that is exceeded with a probability of 1e-12."""
+    calibration, same_rows = calibrated(sizes, relation, 6), relation is REPLACE
+    found = cell_variances(calibration)
+    for k, stated in enumerate(found):
+        order = (sizes[k], *sizes[:k], *sizes[k + 1 :])
+        balls = np.array([numbers_and_squares(order, same_rows, radius) for radius in range(6)], dtype=float)
+        number, square = np.exp(-6.0 * np.arange(6)) @ np.diff(balls, axis=0, prepend=0)
+        assert stated == pytest.approx(square / number, rel=1e-9)
+    overall = sum(size * v for size, v in zip(sizes, found, strict=True)) / sum(sizes)
+    assert calibration.variance == pytest.approx(overall)
+
+
+@BOTH
+@pytest.mark.parametrize("sizes", [(2, 3), (4, 4, 2), (2, 2, 9), (5, 3, 16)])
+def test_large_noise_has_the_variance_of_the_continuous_ball(sizes: tuple[int, ...], relation: Relation) -> None:
+    """The mean of R (R + 1) over the radius, times the mean square of an entry of the unit ball."""
+    calibration, space = calibrated(sizes, relation, "0.001"), Balls(sizes, relation is REPLACE)
     scale = float(calibration.scale) / (2 if space.same_rows else 1)
-    radii = range(600)
-    weights = [space.number(r) * math.exp(-r / scale) for r in radii]
-    mean = math.fsum(w * r * (r + 1) for w, r in zip(weights, radii, strict=True)) / math.fsum(weights)
+    mean = (space.dimension + 1) * (space.dimension + 2) * scale**2
     for size, variance in zip(sizes, cell_variances(calibration), strict=True):
         moment = _second_moment(size) if space.same_rows else unit_ball_moments(sizes).entries[size]
-        assert variance == pytest.approx(mean * moment, rel=1e-9)
-    overall = sum(size * v for size, v in zip(sizes, cell_variances(calibration), strict=True)) / sum(sizes)
-    assert calibration.variance == pytest.approx(overall)
+        assert variance == pytest.approx(mean * moment, rel=1e-4)
 
 
 @BOTH
 def test_variances_are_numbers_however_little_noise_there_is(relation: Relation) -> None:
     """At epsilon 300 noise is 0, or, with a probability of some e**-300 each, one of the points next to it."""
     sizes = (3,) * 5 + (16,)
-    calibration, space = calibrated(sizes, relation, 300), Balls(sizes, relation is REPLACE)
-    scale = float(calibration.scale) / (2 if space.same_rows else 1)
-    moments = [(_second_moment(size) if space.same_rows else unit_ball_moments(sizes).entries[size]) for size in sizes]
-    weight = space.number(1) * math.exp(-1 / scale)
-    assert cell_variances(calibration) == pytest.approx([2 * weight * moment for moment in moments], rel=1e-9)
+    calibration = calibrated(sizes, relation, 300)
+    scale = float(calibration.scale) / (2 if relation is REPLACE else 1)
+    # In the unit ball, a histogram's entries are 0 but for a 1, or for a 1 and a -1.
+    points = [1 + size * (size - 1) if relation is REPLACE else size for size in sizes]
+    with_entry = [2 * (size - 1) if relation is REPLACE else 2 for size in sizes]
+    squares = [own * math.prod(points) // number for own, number in zip(with_entry, points, strict=True)]
+    expected = [square * math.exp(-1 / scale) for square in squares]
+    assert cell_variances(calibration) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_preview_of_several_histograms_is_that_of_the_cell_with_most_noise() -> None:
