@@ -1287,6 +1287,34 @@ def test_a_fork_that_comes_to_its_end_does_not_end_the_run(ledger, monkeypatch):
     assert run.end is None
 
 
+@pytest.mark.parametrize("rows", [TABLE, dpf.InputError("the file is damaged")])
+def test_a_fork_that_has_read_the_table_writes_nothing_about_the_run(ledger, monkeypatch, rows):
+    """Else it would charge the run, or end it, while the process that it came from still reads the same rows."""
+    forks = process_identity._forks
+    monkeypatch.setattr(process_identity, "_forks", forks)
+
+    def forking():
+        process_identity._forks = forks + 1
+        if isinstance(rows, Exception):
+            raise rows
+        return rows
+
+    ledger.approve("people", study_of().plan(), by="b")
+    with pytest.raises(dpf.DPFrameworkError, match="another process"):
+        study_of().run(forking, ledger=ledger.run("people"))
+    assert kinds(ledger)[-1] == "reading"
+
+
+def test_a_fork_cannot_make_the_run_that_the_process_before_it_has_got(ledger, monkeypatch):
+    """Else both would charge it and release under one id."""
+    ledger.approve("people", study_of().plan(), by="b")
+    run, before = ledger.run("people"), kinds(ledger)
+    monkeypatch.setattr(process_identity, "_forks", process_identity._forks + 1)
+    with pytest.raises(dpf.ReleaseRefused, match="another process"):
+        study_of().run(TABLE, ledger=run)
+    assert kinds(ledger) == before
+
+
 def test_a_run_says_whether_it_can_be_resumed_and_whether_it_was(ledger, journal):
     assert not ledger.run("people").resumable
     study = study_of(None, lambda table: mine_by_town(table, 3))
