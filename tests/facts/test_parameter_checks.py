@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from dpframework.facts import Boolean, InputError, Schema, View
-from dpframework.facts.attributes_by_side import attributes_of_side
+from dpframework.facts.attributes_by_side import attributes_of_side, attributes_of_views
 from dpframework.facts.parameter_checks import (
     between_0_and_1,
     from_0_to_1,
@@ -123,3 +123,10 @@ def test_a_side_that_cannot_be_is_refused_in_a_sentence(names: Any, sentence: st
     with pytest.raises(InputError) as caught:
         attributes_of_side(SIDES, View.RIGHT, names)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("view", ["left", "right"])
+def test_a_two_view_table_has_attributes_of_both_views(view: str) -> None:
+    other = "right" if view == "left" else "left"
+    with pytest.raises(InputError, match=f"no attribute of the {view} view; a two-view table needs one"):
+        attributes_of_views(Schema([Boolean("wolf", view=other)]))

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 import dpframework as dpf
-from dpframework.formulas.formula import Formula, as_formula, cells, form, rows, x_log2_x
+from dpframework.formulas.formula import Formula, as_formula, cells, form, root, rows, x_log2_x
 from dpframework.formulas.rounding_error_bound import (
     UNIT_ROUNDOFF,
     _Error,
@@ -143,6 +143,8 @@ def test_the_error_of_each_operation_is_known() -> None:
         (as_formula(0), _share_error(F(0), 1, F(0))),
         (count, all_rows),
         (x_log2_x(count), _share_error(F(700), 1, F(10))),
+        (root(count), _share_error(F(11), 1, F(13))),
+        (root(as_formula(F(1, 1024))), _share_error(F(2), 1, F(10))),
         (count + F(1, 3), _sum(all_rows, _share_error(F(1, 3), 1, F(1)))),
         (count * F(1, 3), _product(all_rows, _share_error(F(1, 3), 1, F(1)))),
         (

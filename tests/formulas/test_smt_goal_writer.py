@@ -53,7 +53,7 @@ from dpframework.formulas.smt_goal_writer import (
     without_claim,
 )
 from dpframework.formulas.smt_goals_for_cells import cell_goals, simpler_claims
-from dpframework.formulas.smt_goals_for_parts import part_goals, provable_facts
+from dpframework.formulas.smt_goals_for_parts import part_goals, provable_facts, replacement_goal
 from dpframework.formulas.smt_goals_for_totals import outer_goals
 from dpframework.formulas.smt_goals_for_vectors import norm_goals
 
@@ -123,6 +123,15 @@ def test_what_stands_for_a_formula_is_written_and_what_is_0_is_0() -> None:
     assert goal.ratio(root(a), TERMS) == ("root1", "1.0")
     with pytest.raises(UnprovableError, match="no rule covers 'a log2 a'"):
         goal.ratio(x_log2_x(a), {a: ("p", "1.0")})
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_goal_about_a_replacement_is_about_whole_rows_if_any_bound_has_a_logarithm(place: int) -> None:
+    """What goals assume of x log2 x is known of whole numbers only."""
+    bounds = [as_formula(1)] * 3
+    assert "(declare-const rows Real)" in replacement_goal(*bounds)
+    bounds[place] = x_log2_x(rows)
+    assert "(declare-const rows Int)" in replacement_goal(*bounds)
 
 
 def test_a_goal_is_a_text_with_its_claim_last() -> None:
