@@ -244,6 +244,10 @@ def test_where_a_distribution_ends_there_is_next_to_no_delta_left() -> None:
         assert end == pytest.approx(1) or whole.get_delta_for_epsilon(end / 1.5 - INTERVAL) > infinite + 1e-16
 
 
+def test_no_distribution_ends_beyond_the_losses_whose_exponential_is_a_number() -> None:
+    assert _furthest(distribution({AnyPure(690.0): 1}, fine=True)) * INTERVAL == pytest.approx(700)
+
+
 def test_a_sample_of_a_pure_event_costs_what_amplification_says() -> None:
     for rate, epsilon in ((0.25, 1.0), (0.01, 3.0), (0.9, 0.2)):
         made = distribution({SampledEvent(rate, ((AnyPure(epsilon), 1),)): 1}, fine=True)

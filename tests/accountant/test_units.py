@@ -235,6 +235,7 @@ def test_other_accountants_pay_for_each_part_that_rows_may_spread_over() -> None
 
     assert OfRows(ADD).total(planned(PLANS["parallel"], ADD, TWO)) is None
     assert OfRows(ADD).total(planned(PLANS["parallel"], ADD, dpf.PrivacyUnit())) == dpf.PrivacyLoss(1)
+    assert OfRows(ADD).release(None) == OfRows(ADD).amount(None), "a query without a claim has no total, and no error"
     assert Base.of_units is False
 
 
