@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.run.gate import Gate
 from dpframework.run.release_copies import read_only
 
 SCHEMA = dpf.Schema([dpf.Categorical("order", ["pizza", "salad", "pie"]), dpf.Boolean("ill")])
@@ -121,6 +123,27 @@ def test_an_observer_changes_nothing_for_the_miner_or_for_other_observers(opened
         assert [point.name for point in release.charge.step.query.points] == ["a", "b", "c"]
     watched[0][...] = 7  # the miner's own
     assert np.array_equal(diary.releases[0].output, alone[0])
+
+
+def test_what_was_charged_before_a_refusal_is_made_and_told(opened):
+    """Else a step would be paid for and never released, and whoever observes the run would not hear of it."""
+    counts, noise, diary = dpf.queries.Histogram(SCHEMA["order"]), dpf.mechanisms.DiscreteLaplace, Diary()
+    node = dpf.sequential(
+        dpf.step("once", counts, noise(1)), dpf.spend("block", dpf.kind("measure", counts, noise), epsilon=1)
+    )
+    table, run = opened(node, TABLE, observers=(diary,))
+    with pytest.raises(dpf.ReleaseRefused, match="was made before"):
+        dpf.PrivateTable.release_many([(table, "once", {})] * 2)
+    with pytest.raises(dpf.ReleaseRefused, match="above its caps"):
+        table.spend("block").release_many([("measure", {"epsilon": "0.6"})] * 2)
+    assert [release.charge.path for release in diary.releases] == [charge.path for charge in run.charges]
+    assert len(run.charges) == 2
+
+
+def test_observers_of_any_iterable_are_told_of_each_release():
+    """Else those of a generator would be told of the first one alone."""
+    gate = Gate(dpf.InMemory(), SeededRandomness(0), iter([diary := Diary()]))
+    assert gate.observers == (diary,)
 
 
 def test_a_read_only_value_is_equal_and_shares_nothing_that_can_be_changed():
