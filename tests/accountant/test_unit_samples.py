@@ -29,7 +29,8 @@ from dpframework.verify.accountants.exact_loss_oracle import (
     unit_neighbours,
 )
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.transcript_replay import samples_of
+from dpframework.verify.miners.transcript import record
+from dpframework.verify.miners.transcript_replay import Weigher, samples_of
 from dpframework.verify.tables.neighbours import Universe
 from dpframework.verify.tables.small_table_engine import SmallTables, units_of
 from dpframework.verify.tables.unit_sample_check import assert_units_sampled
@@ -361,6 +362,34 @@ def test_a_claim_for_whole_units_is_caught_where_rows_are_sampled(monkeypatch: p
     report = audit(Alone(Seldom()), SCHEMA, ADD, seed=1, replays=800, unit=unit)
     assert not report.passed
     assert any("claims" in str(violation) for violation in report.violations)
+
+
+@attrs.frozen
+class FirstRows(dpf.Query):
+    """The number of people whose first row has a = true."""
+
+    name = "first-rows"
+    answer_length = 1
+    places = True
+    sensitivities = (dpf.Sensitivity("l1", 1, source="test"),)
+
+    def count(self, block: Block, **inputs: Any) -> Any:
+        return np.array([int(((block.places_in_units() == 0) & (block.codes("a") == 1)).sum())])
+
+
+def test_people_with_the_same_rows_in_another_order_are_different_where_a_query_reads_the_order() -> None:
+    """Else a replay would weigh samples of other tables, and a claim about first rows would be tested on none."""
+    subject = Subject(Alone(FirstRows()), SCHEMA, ADD, unit=TWO)
+    a = [int(subject.universe.block(bytes([kind])).codes("a")[0]) for kind in range(subject.universe.kinds)]
+    false, true = a.index(0), a.index(1)
+    rows = bytes([false, true, true, false])
+    transcript = record(subject, rows, 1)
+    (made,) = transcript.releases
+    calibration = made.charge.calibration
+    none, one = (calibration.mechanism.log_density(np.array([k]), made.output, calibration) for k in (0, 1))
+    (found,) = Weigher(subject, transcript).densities(rows)
+    # The second person alone has a first row that counts, and is in three of ten samples.
+    assert math.exp(found) == pytest.approx(0.7 * math.exp(none) + 0.3 * math.exp(one))
 
 
 def test_small_tables_group_rows_into_units_from_their_end() -> None:

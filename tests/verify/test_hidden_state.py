@@ -24,6 +24,7 @@ from dpframework.verify.miners.hidden_state import (
     ENVIRONMENT,
     HiddenState,
     _alike,
+    _is_data,
     _modules_behind,
     _modules_of,
     _place,
@@ -313,3 +314,10 @@ def test_what_cannot_be_put_back_stays() -> None:
     _restore(3, [])
     assert value == (1, 2)
     assert hidden_state.MOST_VISITED == 20_000
+
+
+@pytest.mark.parametrize("name", ["memory", "_memory", "__memory", "memory__", "__memory__", "__attrs_memory"])
+def test_a_name_that_python_or_attrs_did_not_give_may_hold_something(name: str) -> None:
+    assert _is_data(name)
+    assert not _is_data("__attrs_attrs__")
+    assert not _is_data("__module__")

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 import dpframework as dpf
-from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace, Mechanism, PermuteAndFlip
+from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, Mechanism, PermuteAndFlip
 from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries import Norm, QueryFacts, Sensitivity
 from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.sampler_check import _sharpen
 from dpframework.verify.mechanisms.sampler_statistics import DrawnOutputs, mean_exceeds, noise_size, with_scale
 
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE
@@ -109,3 +111,12 @@ def test_a_mean_is_refused_only_if_numbers_are_too_large_for_it() -> None:
     assert not mean_exceeds(np.ones(2000), math.nan)
     assert mean_exceeds(np.ones(2000), 0.0)
     assert not mean_exceeds(np.zeros(2000), 0.0)
+
+
+def test_scores_that_drown_in_the_noise_are_drawn_from_with_a_smaller_sensitivity_alone() -> None:
+    """As they are, draws would hardly tell the noise from noise of another scale."""
+    declared = [Sensitivity(Norm.LINF, 1, 1, source="a probe")]
+    probe = Probe(QueryFacts("few", "few", (), False, 4, declared), lambda scale: np.array([0.2, 0.1, 0, 0]))
+    (smaller,) = _sharpen(Exponential("0.2"), probe).facts.sensitivities
+    assert (smaller.add_or_remove_one or 1) < 1
+    assert _sharpen(Exponential(20), probe) is probe

@@ -69,6 +69,15 @@ def test_the_climb_ends_at_the_corner_where_a_weighted_sum_is_largest(weights: l
     assert changes[1:] == [rises, falls]
 
 
+def test_an_attribute_with_one_value_is_left_as_it_is() -> None:
+    """It has no other value to try, and does not end the climb."""
+    universe = Universe(dpf.Schema([dpf.Categorical("land", ["A"]), *SCHEMA.attributes]))
+    climbed = climb_rows(universe, answers(Weighed((1, 2, 3, 1, 2, 3))), 0)
+    assert climbed is not None
+    (best,) = {float(universe.among(climbed).block(bytes((kind,))).values("n0")[0]) for kind in (0, 1)}
+    assert best == 4
+
+
 def test_all_kinds_of_rows_are_searched_where_they_are_few() -> None:
     query = dpf.queries.Histogram(SMALL["a"])
     assert find_telling_rows(query, Universe(SMALL), answers(query), 0) is None
