@@ -135,6 +135,12 @@ a, b, c, d = map(step, "abcd")
             scope(dpf.repeat(2, a), dpf.repeat(2, a)),
             "Sequential(Repeat(a) Repeat(a))",
         ),
+        # one that stays as it is is paired with itself, before one that shares as much with it and is closer
+        (
+            scope(dpf.repeat(2, scope(a, b)), dpf.repeat(2, a)),
+            scope(dpf.repeat(2, a), c),
+            "Sequential(Repeat>(Sequential>(a> b>)) Repeat(a) >c)",
+        ),
         (scope(bars("x"), bars("y"), a), scope(c, bars("x"), d), "Sequential(>c x y> a>d)"),
         (scope(a, bars("x"), bars("y", "c"), b), scope(a, b), "Sequential(a x> y> b)"),
         (scope(bars("x"), bars("y", "c"), b), scope(a, b), "Sequential(x> y> >a b)"),

@@ -244,6 +244,7 @@ def test_a_study_has_statements_of_its_own(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("[owners]\n", "unknown table 'owners'"),
+        ("[studies]\n", "unknown table 'studies'; did you mean 'study'"),
         ('[owner]\norganization = "H"\n', "unknown key 'organization'"),
         ("[owner]\norganisation = 3\n", "organisation must be a text"),
         ("owner = 3\n", "must be a table"),

@@ -28,6 +28,8 @@ from dpframework.reports.planned_result_rows import (
 from dpframework.reports.section_blocks import LearnedShares, Paragraph, TableBlock
 from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize
 
+SCHEMA = dpf.Schema([dpf.Boolean("ill")], about_rows=1_000)
+
 
 def tree(*widths: int) -> NodeDrawing:
     """A tree whose nodes of each level have so many children."""
@@ -96,7 +98,7 @@ def test_equal_neighbours_are_shown_once_with_the_names_of_the_others() -> None:
 
 
 def plan_of(number: int, epsilon: str = "0.01", *, three: bool = False) -> dpf.StudyPlan:
-    study = dpf.Study(dpf.Schema([dpf.Boolean("ill")], about_rows=1_000), epsilon=1)
+    study = dpf.Study(SCHEMA, epsilon=1)
     if three:
         steps = [dpf.step(name, dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace("0.01")) for name in "abc"]
         study.add_plan("three", dpf.sequential(*steps))
@@ -121,9 +123,29 @@ def test_a_large_difference_begins_with_unchanged_parts_folded() -> None:
     assert not large.folded
 
 
+def test_a_node_of_a_difference_says_what_it_was_called_and_what_differs() -> None:
+    before, after = dpf.Study(SCHEMA, epsilon=1), dpf.Study(SCHEMA, epsilon=1)
+    for study, name in ((before, "old"), (after, "new")):
+        study.add(name, dpf.miner("histogram", attribute="ill", epsilon="0.1"))
+        study.add("same", dpf.miner("count", epsilon="0.1"))
+    drawn = difference_on_page(difference(before.plan(), after.plan()))
+    assert {node.head: node.notes for node in drawn.walk() if node.notes} == {"new": ("was old", "differs in name")}
+
+
+def test_what_is_released_several_times_is_drawn_as_repeated() -> None:
+    step = dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace("0.1"))
+    for node, several in ((dpf.repeat(2, step), True), (dpf.sequential(step), False)):
+        study = dpf.Study(SCHEMA, epsilon=1)
+        study.add_plan("m", node)
+        plan = study.plan()
+        *around, drawn = plan_on_page(plan, node_tree(plan), None, {}).walk()
+        assert drawn.repeated is several
+        assert not any(node.repeated for node in around)
+
+
 def test_a_node_says_what_its_step_assumes_and_how_often_it_was_released() -> None:
     assuming = dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace("0.1"), assumptions=["mcmc-converged"])
-    study = dpf.Study(dpf.Schema([dpf.Boolean("ill")], about_rows=1_000), epsilon=1, allow=["mcmc-converged"])
+    study = dpf.Study(SCHEMA, epsilon=1, allow=["mcmc-converged"])
     study.add_plan(
         "m", dpf.sequential(assuming, dpf.step("r", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(0.2)))
     )
