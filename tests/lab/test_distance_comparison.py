@@ -33,6 +33,16 @@ def test_pearson_is_of_upper_triangles():
     assert math.isnan(pearson([[0, 1], [1, 0]], [[0, 2], [2, 0]]))
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.float16])
+@pytest.mark.parametrize("compared", [pearson, l1])
+def test_matrices_of_small_numbers_are_compared_as_floats(compared, kind):
+    """Else a difference below 0 would be a large one of bytes, and squares of short floats would be infinite."""
+    one, other = ((250 * random_distances(seed)).astype(kind) for seed in (0, 1))
+    wanted = compared(one.astype(np.float64), other.astype(np.float64))
+    assert 0 < abs(wanted) < 250
+    assert compared(one, other) == compared(other, one) == pytest.approx(wanted, rel=1e-12)
+
+
 def test_l1_is_the_mean_over_all_entries():
     assert l1([[0, 1], [1, 0]], [[0, 0.5], [0.5, 0]]) == 0.25
     with pytest.raises(dpf.InputError, match="one shape"):
