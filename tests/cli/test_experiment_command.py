@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,8 +18,9 @@ from dpframework.lab import experiment
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What is asked of an experiment, which does nothing, in a folder with its file."""
     found: list[dict[str, Any]] = []
-    nothing = SimpleNamespace(report=SimpleNamespace(tables={}, files=["a.csv", "b.md"]), cells=3, before=1, now=2)
+    nothing = SimpleNamespace(cells=3, before=1, now=2)
     nothing.failed, nothing.folder = [], Path("there")
+    nothing.report = SimpleNamespace(tables={}, groups={}, files=["a.csv", "b.md"])
 
     def load(file: Path, *, repetitions: int | None) -> Any:
         found.append({"file": str(file), "repetitions": repetitions})
@@ -43,6 +45,16 @@ def test_it_takes_all_processors_and_a_folder_beside_its_file(
     told = capsys.readouterr().out.splitlines()
     assert told[0] == "3 cells: 1 finished before, 2 now, 0 failed"
     assert told[-1] == f"wrote {Path('there', 'a.csv')}, {Path('there', 'b.md')}"
+
+
+def test_json_says_that_nothing_in_it_is_private(
+    asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["experiment", "trees.toml", "--json"]) == 0
+    assert len(asked) == 1
+    form = json.loads(capsys.readouterr().out)
+    assert form["private"] is False
+    assert (form["cells"], form["finished_before"], form["finished_now"], form["failed"]) == (3, 1, 2, [])
 
 
 def test_it_takes_as_many_as_it_is_told(asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:

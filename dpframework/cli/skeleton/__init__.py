@@ -23,7 +23,7 @@ _PREFIX = "dpframework-"
 _FOLDERS = frozenset({"src", "tests", "example"})  # the folders of every plugin; its package needs another name
 _USED = frozenset(
     {*dir(builtins), "Mapping", "Example", "MinerConformance", "TestConformance"}
-)  # names that the modules of every plugin use
+)  # names that Python has, and that the modules of every plugin use
 _ROWS = "colour\n" + "green\n" * 300 + "red\n" * 20
 
 
@@ -78,7 +78,7 @@ class Names:
                 raise InputError(f"the name '{distribution}' gives '{name}', which begins with a digit; use a letter")
         if keyword.iskeyword(package):
             raise InputError(f"the name '{distribution}' is a keyword of Python; give another one")
-        if keyword.iskeyword(class_name) or class_name in _USED:
+        if class_name in _USED:
             class_name += "Miner"
         return cls(distribution, package, miner, class_name)
 
