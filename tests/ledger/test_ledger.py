@@ -1555,6 +1555,12 @@ def test_errors_are_one_sentence(command, tmp_path, line, code, says):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("wrong", ["--epsilon 0", "--epsilon 1 --delta 2", "--epsilon 1 --relation none"])
+def test_a_cap_that_cannot_be_leaves_no_empty_ledger_behind(command, tmp_path, wrong):
+    assert command(f"ledger open l {ON} {wrong}")[0] == 2
+    assert not (tmp_path / "l").exists()
+
+
 def test_an_interrupted_command_goes_on(command, tmp_path, monkeypatch):
     command(f"ledger open l {ON} --epsilon 2")
     command(f"ledger approve l study.toml {ON} --by board")
