@@ -342,6 +342,23 @@ def test_noise_that_a_density_rejects_is_not_cut_off(monkeypatch: pytest.MonkeyP
     assert list(find_cut_off(mechanism, probe.answer(1.0), probe.calibrate(mechanism))) == []
 
 
+class OutOfOrder(NoiseOfOwn):
+    """Honest but for what a table of a million leaves out: the first and the last number of the table are near 0."""
+
+    name = "out-of-order"
+
+    def noise(self, answer, scale, randomness):
+        table = 1 << 20
+        uniform = ((randomness.integers(table, np.size(answer)) * 5 + 2 * table // 3) % table + 0.5) / table - 0.5
+        return np.rint(-scale * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))).astype(np.int64)
+
+
+def test_noise_is_not_cut_off_where_extreme_integers_give_little_of_it():
+    probe = next(probe for probe in probes() if probe.facts.text == "two counts")
+    mechanism = OutOfOrder("0.01")
+    assert list(find_cut_off(mechanism, probe.answer(1.0), probe.calibrate(mechanism))) == []
+
+
 @attrs.frozen
 class OneOfTen(PureMechanism):
     """Honest: randomized response over ten values (Kairouz, Bonawitz and Ramage 2016), of one count."""
