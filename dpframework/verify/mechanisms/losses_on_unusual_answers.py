@@ -18,6 +18,7 @@ of at most 1e-6, the bound of some pair is above the true divergence, so that a 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
@@ -30,12 +31,12 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import NOTHING, Relation
 from dpframework.mechanisms import Calibration, Mechanism
-from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
+from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm, QueryFacts
 from dpframework.verify.mechanisms.neighbour_answers import has_real_density, largest_share, shifts
 from dpframework.verify.mechanisms.output_keys import is_array_like, output_key
 from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
-from dpframework.verify.mechanisms.release_failure_check import drawn_output, stated_density
+from dpframework.verify.mechanisms.release_failure_check import drawn_output, stated_density, takes_answer
 from dpframework.verify.mechanisms.sampler_statistics import noise_size
 from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.queries.schema_variants import related_mechanisms
@@ -65,7 +66,6 @@ DRAWN = 24  # how many outputs are drawn for each of two answers if outputs are 
 FAR_AHEAD = (4, 30)  # how far one candidate is ahead of all others, in scales of the noise
 #: How far a candidate's score lies below the best one at most, in scales of the noise. Floats can hold exp(-700).
 FARTHEST_BEHIND = 700
-FAILURES = (InputError, LookupError, TypeError, ValueError, AttributeError)
 
 
 @final
@@ -121,7 +121,8 @@ def weigh_other_answers(
                 calibration = other.calibrate(longer, relation)
             except InputError:  # the mechanism refuses such facts, and so claims nothing for them
                 continue
-            if calibration is None or not _serves(other, calibration, length):
+            zeros = np.zeros(length, dtype=np.int64 if facts.integer else np.float64)
+            if calibration is None or not takes_answer(other, zeros, calibration):
                 continue
             what = f"{length} candidates" if other.selects else f"an answer of length {length}"
             weigh = _weigh_choices if other.selects else _weigh_numbers
@@ -141,18 +142,6 @@ def _variants(mechanism: Mechanism, facts: QueryFacts) -> Iterator[tuple[str, Me
         yield f", {how}", other, facts
 
 
-def _serves(mechanism: Mechanism, calibration: Calibration, length: int) -> bool:
-    """Tell whether a mechanism can draw for an answer of this length."""
-    zeros = np.zeros(length, dtype=np.int64 if calibration.facts.integer else np.float64)
-    try:
-        mechanism.release(zeros, calibration, SeededRandomness(0).handed(mechanism.assumptions))
-    except GeneratorNotHandedError:
-        raise  # the mechanism takes such answers, but draws from a source that it must not use
-    except FAILURES:  # the mechanism takes other answers
-        return False
-    return True
-
-
 # --- numbers --------------------------------------------------------------------------------------------------------
 
 
@@ -162,8 +151,12 @@ def _weigh_numbers(
     pairs, whole, losses = [], [], []
     pure = calibration.losses.pure.under(relation) is not None
     for one, other in _pairs_of_numbers(calibration.facts, relation, length):
-        if not _same_shape(mechanism, one, calibration):
-            pairs.append(_drawn(mechanism, one, other, calibration))
+        handed = SeededRandomness(0).handed(mechanism.assumptions)
+        if not is_array_like(drawn_output(mechanism, one, calibration, handed), one):
+            handed = SeededRandomness(0).handed(mechanism.assumptions)
+            drawn = [drawn_output(mechanism, (one, other)[k % 2], calibration, handed) for k in range(2 * DRAWN)]
+            distinct = list({output_key(output): output for output in drawn}.values())
+            pairs.append(_densities(mechanism, one, other, distinct, calibration))
             continue
         if pure:
             pairs.append(_at_corners(mechanism, one, other, calibration))
@@ -171,7 +164,10 @@ def _weigh_numbers(
         if listed and (found := _listed(mechanism, one, other, calibration)) is not None:
             whole.append(found)
         elif not pure and length in DEPENDENT_LENGTHS and not _adds_up(mechanism, one, calibration):
-            losses.append(_drawn_losses(mechanism, one, other, calibration))
+            handed = SeededRandomness(15).handed(mechanism.assumptions)
+            outputs = [drawn_output(mechanism, one, calibration, handed) for _ in range(DEPENDENT_DRAWN)]
+            here, there = _densities(mechanism, one, other, outputs, calibration)
+            losses.append(here - there)
     return pairs, whole, losses
 
 
@@ -188,42 +184,25 @@ def _pairs_of_numbers(
     starts = [np.full(length, base + part) for base in (0, *(LARGE if length == 1 else ()))]
     if length > changed:
         starts.append(starts[0] + np.where(np.arange(length) == 0, DOMINANT, 0))
-    for start in starts:
-        moves: list[Floats] = []
-        for shift in _largest_in_turn(shifts(facts, relation, changed)):
-            move = np.zeros(length)
-            move[:changed] = shift if shift[0] else shift[::-1]
-            moves += [move] if length == changed else [move, move[::-1]]
-        if length > changed:
-            moves += _spread_moves(facts, relation, length)
-        for move in moves:
-            one, other = start, start + move
-            yield (one.astype(np.int64), other.astype(np.int64)) if facts.integer else (one, other)
-
-
-def _spread_moves(facts: QueryFacts, relation: Relation, length: int) -> list[Floats]:
-    """Return the largest changes that move all numbers equally far: all up, or up and down in turn.
-
-    None are returned of whole numbers, of which one row moves few, and if several norms bound the changes.
-    """
-    if facts.integer or len(facts.sensitivities) > 1:
-        return []
-    signs = np.ones(length), np.where(np.arange(length) % 2, -1.0, 1.0)
-    return [sign * largest_share(facts, relation, sign) for sign in signs]
-
-
-def _largest_in_turn(changes: Sequence[Floats]) -> list[Floats]:
-    """Return the first change of a single number, if there is one, and the change with the largest l1 norm."""
-    if not changes:
-        return []
-    alone = [change for change in changes if np.count_nonzero(change) == 1]
-    widest = max(changes, key=lambda change: (np.abs(change).sum(), np.count_nonzero(change)))
-    return [*alone[:1], *([] if alone[:1] and widest is alone[0] else [widest])]
-
-
-def _same_shape(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> bool:
-    handed = SeededRandomness(0).handed(mechanism.assumptions)
-    return is_array_like(drawn_output(mechanism, answer, calibration, handed), answer)
+    # The first change of a single number, if there is one, and the change with the largest l1 norm.
+    changes = shifts(facts, relation, changed)
+    tried = [change for change in changes if np.count_nonzero(change) == 1][:1]
+    if changes:
+        widest = max(changes, key=lambda change: (np.abs(change).sum(), np.count_nonzero(change)))
+        tried += [widest] if not tried or widest is not tried[0] else []
+    moves: list[Floats] = []
+    for shift in tried:
+        move = np.zeros(length)
+        move[:changed] = shift if shift[0] else shift[::-1]
+        moves += [move] if length == changed else [move, move[::-1]]
+    # Changes that move all numbers equally far: all up, or up and down in turn. There are none of whole numbers, of
+    # which one row moves few, and none if several norms bound the changes.
+    if length > changed and not facts.integer and len(facts.sensitivities) <= 1:
+        for sign in (np.ones(length), np.where(np.arange(length) % 2, -1.0, 1.0)):
+            moves.append(sign * largest_share(facts, relation, sign))
+    for start, move in itertools.product(starts, moves):
+        one, other = start, start + move
+        yield (one.astype(np.int64), other.astype(np.int64)) if facts.integer else (one, other)
 
 
 def _at_corners(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Logs:
@@ -314,24 +293,6 @@ def _adds_up(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibratio
     return math.isclose(whole + none, sum(parts), rel_tol=1e-9)
 
 
-def _drawn_losses(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Floats:
-    """Return the losses of independent outputs, drawn for the first answer, between the two answers."""
-    handed = SeededRandomness(15).handed(mechanism.assumptions)
-    outputs = [drawn_output(mechanism, one, calibration, handed) for _ in range(DEPENDENT_DRAWN)]
-    here, there = _densities(mechanism, one, other, outputs, calibration)
-    return here - there
-
-
-def _drawn(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Logs:
-    """Weigh outputs that are drawn for either answer."""
-    handed = SeededRandomness(0).handed(mechanism.assumptions)
-    outputs: dict[Any, Any] = {}
-    for k in range(2 * DRAWN):
-        output = drawn_output(mechanism, (one, other)[k % 2], calibration, handed)
-        outputs.setdefault(output_key(output), output)
-    return _densities(mechanism, one, other, list(outputs.values()), calibration)
-
-
 # --- choices --------------------------------------------------------------------------------------------------------
 
 
@@ -350,7 +311,8 @@ def _weigh_choices(
         for change in changes:
             one = _scores(gap, length, facts)
             other = _scores(gap + change[0] - change[1], length, facts)
-            pairs.append(_densities(mechanism, one, other + _whole(change[1], facts), (0, length - 1), calibration))
+            other = other + (int(change[1]) if facts.integer else change[1])
+            pairs.append(_densities(mechanism, one, other, (0, length - 1), calibration))
     return pairs, [], []
 
 
@@ -358,10 +320,6 @@ def _scores(gap: float, length: int, facts: QueryFacts) -> NDArray[Any]:
     """Return scores of which the first is `gap`, and all others are 0."""
     scores = np.where(np.arange(length) == 0, gap, 0.0)
     return scores.astype(np.int64) if facts.integer else scores
-
-
-def _whole(number: float, facts: QueryFacts) -> Any:
-    return int(number) if facts.integer else number
 
 
 def _last_possible(

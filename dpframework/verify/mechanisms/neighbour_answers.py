@@ -13,13 +13,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
-from dpframework.mechanisms.randomness import REAL_ARITHMETIC, GeneratorNotHandedError, SeededRandomness
+from dpframework.mechanisms.randomness import REAL_ARITHMETIC, SeededRandomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
 from dpframework.results.keys import ReleasedKeys
 from dpframework.verify.mechanisms.output_keys import output_key, puts_out_numbers
+from dpframework.verify.mechanisms.release_failure_check import takes_answer
 from dpframework.verify.mechanisms.sampler_statistics import noise_size, with_scale
 from dpframework.verify.search_time_limit import Patience
 
@@ -146,7 +146,12 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
             yield _as_type(base, facts), _as_type(base + shift, facts)
         return
     size = min(facts.answer_length or 3, 3)
-    on_an_interval = _takes_an_interval(mechanism, calibration, size)
+    # A mechanism for scores takes scores on an interval if it selects no candidate, and takes no array.
+    piecewise = PiecewiseScores(BREAKS, np.zeros(len(BREAKS) - 1))
+    on_an_interval = not mechanism.selects and (
+        takes_answer(mechanism, piecewise, calibration)
+        or not takes_answer(mechanism, _as_type(np.zeros(size), facts), calibration)
+    )
     for gaps in itertools.product(GAPS, repeat=size - 1):
         base = -np.array([0, *gaps]) * scale
         for shift in shifts(facts, relation, size):
@@ -155,27 +160,6 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
             else:
                 one, other = (np.resize(scores, len(BREAKS) - 1) for scores in (base, base + shift))
                 yield PiecewiseScores(BREAKS, one), PiecewiseScores(BREAKS, other)
-
-
-def _takes_an_interval(mechanism: Mechanism, calibration: Calibration, size: int) -> bool:
-    """Tell whether a mechanism for scores takes scores on an interval: it selects no candidate, and takes no array."""
-    if mechanism.selects:
-        return False
-    on_an_interval = PiecewiseScores(BREAKS, np.zeros(len(BREAKS) - 1))
-    if _draws_for(mechanism, on_an_interval, calibration):
-        return True
-    return not _draws_for(mechanism, _as_type(np.zeros(size), calibration.facts), calibration)
-
-
-def _draws_for(mechanism: Mechanism, answer: Any, calibration: Calibration) -> bool:
-    """Tell whether a mechanism releases an answer."""
-    try:
-        mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions))
-    except GeneratorNotHandedError:
-        raise  # the mechanism draws from a source that it must not use, whatever the answer is
-    except (InputError, LookupError, TypeError, ValueError, AttributeError):  # the mechanism takes other answers
-        return False
-    return True
 
 
 def _as_type(numbers: Floats, facts: QueryFacts) -> NDArray[Any]:
@@ -262,7 +246,16 @@ def list_outputs(
         return range(one.size), 0.0
     if np.size(one) in WIDTH and puts_out_numbers(mechanism, one, calibration):
         return _grid(mechanism, calibration, np.asarray(one), np.asarray(other))
-    return _draw_outputs(mechanism, calibration, one, other, patience), 0.0
+    # Distinct outputs, drawn with widened noise for either answer in turn.
+    randomness = SeededRandomness(0).handed(mechanism.assumptions)
+    wide = with_scale(calibration, Fraction(FLATTENING))
+    found: dict[Any, Any] = {}
+    for k in range(MOST_DRAWN):
+        if k >= 2 and patience.over:
+            break
+        output = mechanism.release((one, other)[k % 2], wide, randomness)
+        found.setdefault(output_key(output), output)
+    return list(found.values()), 0.0
 
 
 def _grid(
@@ -275,9 +268,11 @@ def _grid(
     size.
     """
     real = has_real_density(mechanism, one, calibration)
-    unit = _cell_of_density(mechanism, calibration) if real else float(calibration.unit)
+    size, unit = noise_size(mechanism, calibration), float(calibration.unit)
+    if real:  # a power of two, at most 1/16 of the noise's scale, and at most 1/16 for a unit of 1
+        unit = 2.0 ** math.floor(math.log2((min(size, 1.0) if calibration.unit == 1 else size) / CELLS))
     base, change = np.rint(one.ravel() / unit), np.rint((other - one).ravel() / unit)
-    width = WIDTH[base.size] * noise_size(mechanism, calibration) / unit
+    width = WIDTH[base.size] * size / unit
     reach = 2 * width + float(np.abs(change).max())
     stride = max(1, math.ceil(reach / MOST_POINTS[base.size]))
     if mechanism.norm is not Norm.SQUARED_L2:
@@ -306,24 +301,3 @@ def has_real_density(mechanism: Mechanism, answer: Any, calibration: Calibration
     output = np.asarray(mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions)))
     points = output / float(calibration.unit)
     return output.dtype.kind == "f" and bool((points != np.rint(points)).any())
-
-
-def _cell_of_density(mechanism: Mechanism, calibration: Calibration) -> float:
-    """Return a cell's length: a power of two, at most 1/16 of the noise's scale, and at most 1/16 for a unit of 1."""
-    size = min(noise_size(mechanism, calibration), 1.0) if calibration.unit == 1 else noise_size(mechanism, calibration)
-    return float(2.0 ** math.floor(math.log2(size / CELLS)))
-
-
-def _draw_outputs(
-    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience
-) -> list[Any]:
-    """Return distinct outputs, drawn with widened noise for either answer in turn."""
-    randomness = SeededRandomness(0).handed(mechanism.assumptions)
-    wide = with_scale(calibration, Fraction(FLATTENING))
-    found: dict[Any, Any] = {}
-    for k in range(MOST_DRAWN):
-        if k >= 2 and patience.over:
-            break
-        output = mechanism.release((one, other)[k % 2], wide, randomness)
-        found.setdefault(output_key(output), output)
-    return list(found.values())

@@ -159,7 +159,8 @@ def _distribution(
         if not real and step == unit:  # every point of the lattice
             below = np.concatenate([[0.0], np.cumsum(weights[1:])])
             return grid, np.asarray(below / below[-1])
-        jumps = np.abs(np.diff(weights))[_far_apart(weights)]
+        far_apart = np.maximum(weights[1:], weights[:-1]) > JUMP * np.minimum(weights[1:], weights[:-1])
+        jumps = np.abs(np.diff(weights))[far_apart]
         if jumps.sum() / 2 > ROUGH * weights.sum():
             return None
         # The sum over lattice points from after a to b is that of the trapezoid, plus half of b's less half of a's.
@@ -169,12 +170,6 @@ def _distribution(
         below = np.concatenate([[0.0], np.cumsum(cells)])
         sums.append(below / below[-1])
     return (grid, sums[0]) if np.abs(sums[0] - sums[1]).max() <= ROUGH / 2 else None
-
-
-def _far_apart(weights: Floats) -> NDArray[np.bool_]:
-    """Tell which successive weights differ by a factor above `JUMP`."""
-    small, large = np.minimum(weights[1:], weights[:-1]), np.maximum(weights[1:], weights[:-1])
-    return np.asarray(large > JUMP * small)
 
 
 def _walk_problem(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calibration) -> str | None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
-from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.mechanisms.randomness import REAL_ARITHMETIC, SeededRandomness
 from dpframework.queries import Norm
 from dpframework.verify.miners.value_comparison import same
 
@@ -29,7 +29,6 @@ DRAWN = 60  # how many outputs are drawn for each answer
 SLACK = 1e-6  # how far a sum of probabilities may exceed 1, since it is rounded
 # Log-densities are rounded to this many digits, and only outputs with equal log-densities are compared with each other.
 DIGITS = 9
-REAL = "real-arithmetic"  # the assumption of mechanisms with noise in floating point
 
 
 def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
@@ -45,7 +44,7 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
         The mechanism's noise scale and losses for a query. Nothing is tested for a query of several histograms or
         blocks.
     """
-    if REAL in mechanism.assumptions or calibration.facts.histograms:
+    if REAL_ARITHMETIC in mechanism.assumptions or calibration.facts.histograms:
         return
     if mechanism.selects:
         yield from _excess(mechanism, [answer], calibration)

@@ -128,7 +128,7 @@ def scale_sensitivity(sensitivity: Sensitivity, factor: Fraction) -> Sensitivity
     return attrs.evolve(sensitivity, **{name: size and size * power for name, size in sizes.items()})
 
 
-def with_larger(probe: Probe, factor: int) -> Probe:
+def with_scaled_sensitivity(probe: Probe, factor: int | Fraction) -> Probe:
     """Return a probe whose sensitivities are multiplied by a factor."""
     declared = [scale_sensitivity(sensitivity, Fraction(factor)) for sensitivity in probe.facts.sensitivities]
     return attrs.evolve(probe, facts=attrs.evolve(probe.facts, sensitivities=declared))
@@ -143,21 +143,16 @@ def _either_way(probe: Probe) -> Probe:
     return attrs.evolve(probe, facts=attrs.evolve(probe.facts, sensitivities=either))
 
 
-def _of_many(probe: Probe) -> Probe:
-    return probe if probe.facts.unlisted else attrs.evolve(probe, answer=lambda scale: _moved(probe, scale, MANY))
-
-
-def _moved(probe: Probe, scale: float, number: int) -> Any:
-    """Return the answer of a probe with a number added to each of its numbers."""
-    few = probe.answer(scale)
-    return attrs.evolve(few, scores=few.scores + number) if isinstance(few, PiecewiseScores) else few + number
-
-
-def with_negative(probe: Probe) -> Probe:
-    """Return a probe whose answer lies far below 0. Counts by key stay as they are, since they are never below 0."""
+def with_moved_answer(probe: Probe, number: int) -> Probe:
+    """Return a probe with a number added to each number of its answer. Counts by key stay as they are."""
     if probe.facts.unlisted:
         return probe
-    return attrs.evolve(probe, answer=lambda scale: _moved(probe, scale, -BELOW))
+
+    def moved(scale: float) -> Any:
+        few = probe.answer(scale)
+        return attrs.evolve(few, scores=few.scores + number) if isinstance(few, PiecewiseScores) else few + number
+
+    return attrs.evolve(probe, answer=moved)
 
 
 def _in_a_table(probe: Probe) -> Probe:
@@ -168,11 +163,11 @@ def _in_a_table(probe: Probe) -> Probe:
 
 
 CHANGES: dict[str, Callable[[Probe], Probe]] = {
-    f"a sensitivity of {LARGER}": lambda probe: with_larger(probe, LARGER),
+    f"a sensitivity of {LARGER}": lambda probe: with_scaled_sensitivity(probe, LARGER),
     "scores that a row may lower, too": _either_way,
     "a row replaced": lambda probe: attrs.evolve(probe, relation=Relation.REPLACE_ONE),
     f"a unit of {UNIT} rows": lambda probe: attrs.evolve(probe, by=UnitChange(UNIT)),
     "a table of two rows and two columns": _in_a_table,
-    f"{MANY:,} more rows": _of_many,
+    f"{MANY:,} more rows": lambda probe: with_moved_answer(probe, MANY),
 }
 """Functions that each change a usual probe in one way. The keys describe the changes."""

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.errors import InputError
 from dpframework.mechanisms import Calibration, Mechanism, Randomness
-from dpframework.mechanisms.randomness import GeneratorNotHandedError
+from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
 
 
 class MechanismFailedError(Exception):
@@ -71,6 +72,17 @@ def drawn_output(mechanism: Mechanism, answer: Any, calibration: Calibration, ha
         raise  # a source that the mechanism must not use, which is a finding of its own
     except Exception as error:  # a plugin's code may raise anything
         raise MechanismFailedError(f"its release fails with {type(error).__name__}: {error}") from error
+
+
+def takes_answer(mechanism: Mechanism, answer: Any, calibration: Calibration) -> bool:
+    """Tell whether a mechanism draws for an answer. Mechanisms for answers of another type fail."""
+    try:
+        mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions))
+    except GeneratorNotHandedError:
+        raise  # a source that the mechanism must not use, which is a finding of its own
+    except (InputError, LookupError, TypeError, ValueError, AttributeError):
+        return False
+    return True
 
 
 def refusal(mechanism: Mechanism, answer: Any, calibration: Calibration, randomness: Randomness) -> str | None:

@@ -31,18 +31,18 @@ from dpframework.verify.mechanisms.long_answer_noise_checks import other_amount_
 from dpframework.verify.mechanisms.noise_shape_check import noise_shape_problems_at_other_amounts
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.probe_answers import (
+    BELOW,
     FAR_LARGER,
     Probe,
     probes,
     probes_of_one,
-    scale_sensitivity,
     with_changes,
-    with_larger,
-    with_negative,
+    with_moved_answer,
+    with_scaled_sensitivity,
     with_single_changes,
 )
 from dpframework.verify.mechanisms.randomness_checks import disagreement, draw_problems
-from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError
+from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, takes_answer
 from dpframework.verify.mechanisms.sampler_statistics import OFF, DrawnOutputs, noise_size
 from dpframework.verify.problem_report_base import ProblemReport
 
@@ -131,7 +131,7 @@ def check_sampler(
     """
     tests = _SamplerTests(mechanism, sources or (SystemRandomness(), SeededRandomness(1)), draws)
     try:
-        tests.test_all(_usual_probes(mechanism) if given is None else given, changed_too=settings and given is None)
+        tests.test_all(given, settings=settings)
         for probe in beside:
             if serves(mechanism, probe):
                 tests.test(probe, to_tell=False)
@@ -140,12 +140,6 @@ def check_sampler(
     except MechanismFailedError as error:
         tests.wrong.append(str(error))
     return SamplerReport(mechanism.name, tuple(tests.tested), tuple(tests.wrong), tests.drawn)
-
-
-def _usual_probes(mechanism: Mechanism) -> Sequence[Probe]:
-    """Return the usual probes, or those of a single number if the mechanism draws for none of the usual ones."""
-    usual = probes()
-    return usual if any(serves(mechanism, probe) for probe in usual) else probes_of_one()
 
 
 @final
@@ -158,13 +152,15 @@ class _SamplerTests:
         self.tested: list[str] = []
         self.drawn = 0
 
-    def test_all(self, given: Sequence[Probe], *, changed_too: bool) -> None:
-        """Draw for each probe that the mechanism serves.
+    def test_all(self, given: Sequence[Probe] | None, *, settings: bool) -> None:
+        """Draw for each probe that the mechanism serves, by default for the usual probes.
 
-        With `changed_too`, draw for each of these probes also after all changes of `CHANGES` (see `with_changes`), and
-        at a far smaller and a far larger epsilon or rho.
+        With `settings`, draw for each usual probe also after all changes of `CHANGES` (see `with_changes`), and at a
+        far smaller and a far larger epsilon or rho.
         """
-        mechanism = self._mechanism
+        mechanism, changed_too = self._mechanism, settings and given is None
+        if given is None:
+            given = probes() if any(serves(mechanism, probe) for probe in probes()) else probes_of_one()
         served = [probe for probe in given if serves(mechanism, probe)]
         if not served:
             raise InputError(
@@ -196,11 +192,11 @@ class _SamplerTests:
         before = len(self.wrong)
         self.test(other, to_tell=False, setting=" in another setting")
         if len(self.wrong) == before:
-            below = with_negative(probe)
+            below = with_moved_answer(probe, -BELOW)
             if below is not probe and serves(mechanism, below):
                 # Counts are never below 0, so a mechanism for counts may put out 0 there.
                 self.test(below, to_tell=False, setting=", all far below 0", promised=False)
-            far = with_larger(probe, FAR_LARGER)
+            far = with_scaled_sensitivity(probe, FAR_LARGER)
             if not mechanism.selects and serves(mechanism, far):
                 calibration = far.calibrate(mechanism)
                 assert calibration is not None  # `serves` has checked that
@@ -241,16 +237,9 @@ def serves(mechanism: Mechanism, probe: Probe) -> bool:
     if mechanism.norm not in declared or mechanism.misfit(probe.facts) is not None:
         return False
     calibration = probe.calibrate(mechanism)
-    if calibration is None:
-        return False
-    try:
-        handed = SeededRandomness(0).handed(mechanism.assumptions)
-        mechanism.release(probe.answer(noise_size(mechanism, calibration)), calibration, handed)
-    except GeneratorNotHandedError:
-        raise  # the mechanism takes such answers, but draws from a source that it must not use
-    except (InputError, LookupError, TypeError, ValueError, AttributeError):  # the mechanism takes other answers
-        return False
-    return True
+    return calibration is not None and takes_answer(
+        mechanism, probe.answer(noise_size(mechanism, calibration)), calibration
+    )
 
 
 def _sharpen(mechanism: Mechanism, probe: Probe) -> Probe:
@@ -260,9 +249,7 @@ def _sharpen(mechanism: Mechanism, probe: Probe) -> Probe:
     """
     found: list[tuple[float, Probe]] = []
     for halvings in range(MOST_HALVINGS):
-        share = Fraction(1, 2**halvings)
-        declared = [scale_sensitivity(sensitivity, share) for sensitivity in probe.facts.sensitivities]
-        smaller = attrs.evolve(probe, facts=attrs.evolve(probe.facts, sensitivities=declared)) if halvings else probe
+        smaller = with_scaled_sensitivity(probe, Fraction(1, 2**halvings)) if halvings else probe
         if not serves(mechanism, smaller):
             break
         sample = DrawnOutputs(mechanism, smaller, SeededRandomness(0))
