@@ -79,8 +79,9 @@ def watch_data_files(packages: Iterable[str]) -> Iterator[set[str]]:
     """
     _hook_once()
     files: set[str] = set()
-    folders = [os.path.realpath(folder) for name in packages for folder in _folders_of(name)]
-    folders += [os.path.realpath(folder) for folder in INSTALLED]
+    # A module that is a single file has no folder of its own, since data may lie beside the file.
+    own = [folder for name in packages for folder in getattr(sys.modules.get(name), "__path__", ())]
+    folders = [os.path.realpath(folder) for folder in (*own, *INSTALLED)]
     _opened.append(files)
     try:
         yield files
@@ -88,11 +89,6 @@ def watch_data_files(packages: Iterable[str]) -> Iterator[set[str]]:
         _opened.pop()
         known = tuple(folder + os.sep for folder in folders)
         files.intersection_update([name for name in files if not name.startswith(known) and os.sep + "." not in name])
-
-
-def _folders_of(package: str) -> list[str]:
-    """Return the folders of a package. A module that is a single file has none, since data may lie beside the file."""
-    return list(getattr(sys.modules.get(package), "__path__", ()))
 
 
 def _hook_once() -> None:

@@ -113,22 +113,19 @@ class _ExampleChecks:
 
     def verify(self, subjects: Sequence[tuple[str, Example, Relation]]) -> None:
         """Check the steps of all examples under each relation, and then audit each example."""
+        steps, number, made = self._patience.part(STEPS), len(subjects), []
         try:
-            self._verify(subjects)
+            for k, (name, example, relation) in enumerate(subjects):
+                unit = example.unit_for(self._unit)
+                subject = Subject(example.miner, example.schema, relation, delta=example.delta, unit=unit)
+                made.append((name, example, subject))
+                if subject.delta_needed is not None:
+                    self._step_checks.check(subject, steps.part(STEPS_AT_ONCE if k < number - 1 else 1))
+            for k, (name, example, subject) in enumerate(made):
+                self._audit(name, example, subject, self._patience.part(1 / (number - k)))
         except SystemExit as ended:  # it would end the verification without a word
             names = ", ".join(dict.fromkeys(example.miner.name for _, example, _ in subjects))
             raise InputError(f"the code of {names} ends the process (SystemExit); raise an error instead") from ended
-
-    def _verify(self, subjects: Sequence[tuple[str, Example, Relation]]) -> None:
-        steps, number, made = self._patience.part(STEPS), len(subjects), []
-        for k, (name, example, relation) in enumerate(subjects):
-            unit = example.unit_for(self._unit)
-            subject = Subject(example.miner, example.schema, relation, delta=example.delta, unit=unit)
-            made.append((name, example, subject))
-            if subject.delta_needed is not None:
-                self._step_checks.check(subject, steps.part(STEPS_AT_ONCE if k < number - 1 else 1))
-        for k, (name, example, subject) in enumerate(made):
-            self._audit(name, example, subject, self._patience.part(1 / (number - k)))
 
     def _audit(self, name: str, example: Example, subject: Subject, patience: Patience) -> None:
         """Audit one example, and try to tell the two tables with the largest loss apart by many runs."""
@@ -169,17 +166,14 @@ class _ExampleChecks:
         """Return all findings."""
         checks = self._step_checks
         checks.evaluate_in_new_process()
-        sensitivities, samplers = tuple(checks.sensitivities.values()), tuple(checks.samplers.values())
-        losses, left_out = tuple(checks.losses.values()), tuple(dict.fromkeys(self._left_out))
-        accountants = tuple(self._accountants.values())
         return Verification(
             name,
             tuple(self._audits),
-            sensitivities,
-            samplers,
-            losses,
-            left_out,
-            accountants=accountants,
+            tuple(checks.sensitivities.values()),
+            tuple(checks.samplers.values()),
+            tuple(checks.losses.values()),
+            tuple(dict.fromkeys(self._left_out)),
+            accountants=tuple(self._accountants.values()),
             related_runs=tuple(checks.runs),
         )
 

@@ -165,11 +165,6 @@ def _words_of_comparisons(code: types.CodeType) -> Iterator[str]:
     for operation in dis.get_instructions(code):
         if operation.opname in ("COMPARE_OP", "CONTAINS_OP"):
             for constant in before[-2:]:
-                yield from (word for word in _as_words(constant) if word.isidentifier() or "-" in word)
+                words = constant if isinstance(constant, tuple | frozenset) else [constant]
+                yield from (word for word in words if isinstance(word, str) and (word.isidentifier() or "-" in word))
         before.append(operation.argval if operation.opname == "LOAD_CONST" else None)
-
-
-def _as_words(constant: Any) -> Sequence[str]:
-    if isinstance(constant, str):
-        return [constant]
-    return [word for word in constant if isinstance(word, str)] if isinstance(constant, tuple | frozenset) else []

@@ -246,16 +246,7 @@ def list_outputs(
         return range(one.size), 0.0
     if np.size(one) in WIDTH and puts_out_numbers(mechanism, one, calibration):
         return _grid(mechanism, calibration, np.asarray(one), np.asarray(other))
-    # Distinct outputs, drawn with widened noise for either answer in turn.
-    randomness = SeededRandomness(0).handed(mechanism.assumptions)
-    wide = with_scale(calibration, Fraction(FLATTENING))
-    found: dict[Any, Any] = {}
-    for k in range(MOST_DRAWN):
-        if k >= 2 and patience.over:
-            break
-        output = mechanism.release((one, other)[k % 2], wide, randomness)
-        found.setdefault(output_key(output), output)
-    return list(found.values()), 0.0
+    return _draw_outputs(mechanism, calibration, one, other, patience), 0.0
 
 
 def _grid(
@@ -301,3 +292,18 @@ def has_real_density(mechanism: Mechanism, answer: Any, calibration: Calibration
     output = np.asarray(mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions)))
     points = output / float(calibration.unit)
     return output.dtype.kind == "f" and bool((points != np.rint(points)).any())
+
+
+def _draw_outputs(
+    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience
+) -> list[Any]:
+    """Return distinct outputs, drawn with widened noise for either answer in turn."""
+    randomness = SeededRandomness(0).handed(mechanism.assumptions)
+    wide = with_scale(calibration, Fraction(FLATTENING))
+    found: dict[Any, Any] = {}
+    for k in range(MOST_DRAWN):
+        if k >= 2 and patience.over:
+            break
+        output = mechanism.release((one, other)[k % 2], wide, randomness)
+        found.setdefault(output_key(output), output)
+    return list(found.values())

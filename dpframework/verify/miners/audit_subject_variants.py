@@ -83,13 +83,22 @@ def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
         yield SubjectVariant(how, attrs.evolve(subject, miner=miner), brief=True)
     for how, schema in schemas_of_other_sizes(subject.schema, subject.by.rows):
         yield SubjectVariant(how, attrs.evolve(subject, schema=schema, kinds=()), more_rows=True, brief=True)
-    if (of_units := _of_units(subject)) is not None:
-        yield SubjectVariant(f"for units of {UNIT} rows", of_units)
+    if subject.by.rows == 1 and type(subject.miner).for_study is not Miner.for_study:  # else it plans no other way
+        # The public number of rows, or its bound, is as many times as large (see `Example.for_units`).
+        schema = Example(subject.schema, subject.miner).for_units(UNIT).schema
+        if schema.rows is None or schema.rows <= MOST_ROWS:
+            of_units = attrs.evolve(subject, schema=schema, kinds=(), unit=PrivacyUnit(rows=UNIT))
+            yield SubjectVariant(f"for units of {UNIT} rows", of_units)
     far = far_schema(subject.schema)
     if far is not None:
         moved = attrs.evolve(subject, schema=far, kinds=())
         yield SubjectVariant("on the example's schema with numbers far above 0", moved, brief=True, may_fail=True)
-    switched = [(how, miner) for how, miner in miners if _is_switch(subject.miner, miner)]
+    # A switch changes a flag, a word, an option, or a parameter that the example leaves out.
+    switched = []
+    for how, miner in miners:
+        before = [getattr(subject.miner, name) for name in _changed_fields(subject.miner, miner)]
+        if any(given is None or isinstance(given, bool | str | enum.Enum) for given in before):
+            switched.append((how, miner))
     together = [(how, schema) for how, schema in (*schemas, *further) if how.endswith(WITH_SWITCHES)]
     for how, miner in switched[:MOST_SWITCHES]:
         for of_schema, schema in together:
@@ -101,30 +110,9 @@ def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
             yield SubjectVariant(f"{how} and {beside.removeprefix('with ')}", changed, brief=True)
 
 
-def _of_units(subject: Subject) -> Subject | None:
-    """Return the subject for units of several rows, as its miner plans for them; None if that is no other plan.
-
-    The public number of rows, or its bound, is as many times as large (see `Example.for_units`).
-    """
-    if subject.by.rows > 1 or type(subject.miner).for_study is Miner.for_study:
-        return None
-    schema = Example(subject.schema, subject.miner).for_units(UNIT).schema
-    if schema.rows is not None and schema.rows > MOST_ROWS:
-        return None
-    return attrs.evolve(subject, schema=schema, kinds=(), unit=PrivacyUnit(rows=UNIT))
-
-
 def _changed_fields(miner: Miner, other: Miner) -> list[str]:
     fields = [field.name for field in attrs.fields(type(miner)) if field.init and field.name not in SPENT]
     return [name for name in fields if not same(getattr(miner, name), getattr(other, name))]
-
-
-def _is_switch(miner: Miner, other: Miner) -> bool:
-    """Tell whether two miners differ in a flag, a word, an option, or a parameter that the first one leaves out."""
-    changed = _changed_fields(miner, other)
-    return any(
-        getattr(miner, name) is None or isinstance(getattr(miner, name), bool | str | enum.Enum) for name in changed
-    )
 
 
 def _is_number(miner: Miner, switched: Miner, other: Miner) -> bool:

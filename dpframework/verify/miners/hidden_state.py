@@ -297,11 +297,6 @@ def _alike(one: Contents, other: Contents) -> bool:
     )
 
 
-def _takes_state(value: Any) -> bool:
-    """Tell whether a value can be set to the state in a pickle of it: a data frame, or a text or bytes in memory."""
-    return type(value) in (io.StringIO, io.BytesIO) or _is_frame(value)
-
-
 def _is_frame(value: Any) -> bool:
     return (type(value).__module__.partition(".")[0], type(value).__name__) in FRAMES
 
@@ -346,7 +341,7 @@ def _restore(value: Any, held: Contents) -> None:
             value.set_state(pickle.loads(parts[0]))
         case _ if _is_cached_function(value):
             value.cache_clear()
-        case _ if _takes_state(value):
+        case _ if type(value) in (io.StringIO, io.BytesIO) or _is_frame(value):
             value.__setstate__(pickle.loads(parts[0]).__getstate__())
         case _ if type(value).__module__.partition(".")[0] not in sys.stdlib_module_names - WALKED:
             kind: Any = type(value)

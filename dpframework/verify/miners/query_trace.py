@@ -74,8 +74,23 @@ def trace_queries(subject: Subject) -> Iterator[QueryCall]:
     for seed, size in enumerate((0, 3, 12, 60, 60, 60)):
         rows = bytes(k % subject.universe.kinds for k in range(size))
         yield from _new_calls(subject, record(subject, fit_rows(subject, rows), seed, flattening=3), seen, asked)
-    if is_foreign(subject.miner):
-        yield from _seldom_asked(subject, seen, asked)
+    if not is_foreign(subject.miner):
+        return
+    needs_inputs = False
+    for step in subject.plan.steps():
+        if id(step) in asked or not (is_foreign(step.query) or is_foreign(step.mechanism)):
+            continue
+        call = QueryCall(step.query, step.mechanism, {}, (), step.name, subject.plan.in_parts(step))
+        try:
+            evaluate(subject, call, fit_rows(subject, bytes(3)))
+        except Exception:  # the query needs inputs or derived attributes, which steered runs may give it
+            needs_inputs = True
+        else:
+            yield call
+    if needs_inputs:
+        tables = [fit_rows(subject, bytes(k % subject.universe.kinds for k in range(size))) for size in (12, 60)]
+        for _, transcript in steer(subject, tables, subject.patience, 0):
+            yield from _new_calls(subject, transcript, seen, asked)
 
 
 def _new_calls(
@@ -108,25 +123,6 @@ def _new_calls(
     for call in others.values():
         seen[call.query.facts(), call.mechanism.name].append(call)
         yield call
-
-
-def _seldom_asked(subject: Subject, seen: dict[Any, list[QueryCall]], asked: set[int]) -> Iterator[QueryCall]:
-    """Yield the queries of planned steps that were not released: without inputs, or as steered runs release them."""
-    left = []
-    for step in subject.plan.steps():
-        if id(step) in asked or not (is_foreign(step.query) or is_foreign(step.mechanism)):
-            continue
-        call = QueryCall(step.query, step.mechanism, {}, (), step.name, subject.plan.in_parts(step))
-        try:
-            evaluate(subject, call, fit_rows(subject, bytes(3)))
-        except Exception:  # the query needs inputs or derived attributes
-            left.append(step)
-        else:
-            yield call
-    if left:
-        tables = [fit_rows(subject, bytes(k % subject.universe.kinds for k in range(size))) for size in (12, 60)]
-        for _, transcript in steer(subject, tables, subject.patience, 0):
-            yield from _new_calls(subject, transcript, seen, asked)
 
 
 def are_equal(one: Any, other: Any) -> bool:

@@ -216,7 +216,7 @@ class Weigher:
         """Return the log-densities of releases from the held rows and their parts, from event number `first` on."""
         densities = []
         for number in range(first, len(self._events)):
-            known, event = self._known[number], self._events[number]
+            event = self._events[number]
             if event.rows not in held:
                 continue  # these rows lie in a sample, or outside the sample at hand
             source = held[event.rows]
@@ -230,11 +230,7 @@ class Weigher:
                 ]
                 densities.append(float(np.logaddexp.reduce(logs)))
                 continue
-            key = source.key
-            found = known.get(key)
-            if found is None:
-                found = self._evaluate(event, source)
-                self._remember(known, key, found, len(source.rows))
+            found = self._result(number, source)
             if isinstance(event, ReleaseEvent):
                 densities.append(found)
             elif isinstance(event, PartitionEvent):
@@ -243,29 +239,32 @@ class Weigher:
                 held[event.result] = found
         return densities
 
-    def _remember(self, known: dict[Any, Any], key: Any, found: Any, rows: int) -> None:
-        """Cache the result of an event for some rows, unless the rows are many. A full cache is emptied first."""
-        if rows > MOST_REMEMBERED // 100:
-            return
-        self._remembered += rows
-        if self._remembered > MOST_REMEMBERED:
-            self._remembered = rows
-            for of_event in self._known:
-                of_event.clear()
-        known[key] = found
+    def _result(self, number: int, held: RowsHandle) -> Any:
+        """Return what an event gives for some rows: the log-density of a release, the parts, or the derived rows.
 
-    def _evaluate(self, event: Event, held: RowsHandle) -> Any:
-        engine = self._subject.engine
+        It is cached by the rows, unless these are many. A full cache is emptied first.
+        """
+        known, event, engine, key = self._known[number], self._events[number], self._subject.engine, held.key
+        if key in known:
+            return known[key]
+        found: Any = None
         match event:
             case ReleaseEvent():
-                step = event.charge.step
-                answer = answer_of(step.query, engine, held, event.inputs)
                 calibration = event.charge.calibration
-                return calibration.mechanism.log_density(answer, event.output, calibration)
+                answer = answer_of(event.charge.step.query, engine, held, event.inputs)
+                found = calibration.mechanism.log_density(answer, event.output, calibration)
             case PartitionEvent():
-                return engine.split(held, event.cut)
+                found = engine.split(held, event.cut)
             case DerivationEvent():
-                return engine.derive(held, event.attribute, event.cases)
+                found = engine.derive(held, event.attribute, event.cases)
+        if len(held.rows) <= MOST_REMEMBERED // 100:
+            self._remembered += len(held.rows)
+            if self._remembered > MOST_REMEMBERED:
+                self._remembered = len(held.rows)
+                for of_event in self._known:
+                    of_event.clear()
+            known[key] = found
+        return found
 
     def loss(self, one: Rows, other: Rows) -> float:
         """Return the realised privacy loss between two tables, infinite if only one of them can give the outputs.

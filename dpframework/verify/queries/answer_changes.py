@@ -38,8 +38,22 @@ def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_row
         found["l1" + name] = float(part.sum())
         found["squared-l2" + name] = float(np.square(part).sum())
         found["linf" + name] = float(part.max(initial=0.0))
-    if histograms:
-        found |= _of_histograms(change, histograms, same_rows)
+    if not histograms:
+        return found
+    name, blocks = Norm.HISTOGRAMS.value, Norm.BLOCKS.value
+    if len(change) != sum(histograms):
+        return found | dict.fromkeys([one + part for one in (name, blocks) for part in ("", RISE, FALL)], UNBOUNDED)
+    parts = np.split(change, np.cumsum(histograms)[:-1])
+    for how, sides in (
+        ("", map(np.abs, parts)),
+        (RISE, (p.clip(0) for p in parts)),
+        (FALL, ((-p).clip(0) for p in parts)),
+    ):
+        # In the norm of blocks, the change may have any sums.
+        found[name + how] = found[blocks + how] = max(float(side.sum()) for side in sides)
+    sums = {float(part.sum()) for part in parts}
+    if len(sums) > 1 or (same_rows and sums != {0.0}):
+        found[name] = UNBOUNDED
     return found
 
 
@@ -70,24 +84,6 @@ def answer_problem(answer: Any, facts: QueryFacts) -> str | None:
         if facts.integer and numbers.dtype.kind == "f" and (numbers != np.rint(numbers)).any():
             return f"its answer holds {numbers[numbers != np.rint(numbers)].flat[0]:g}, and it declares whole numbers"
     return None
-
-
-def _of_histograms(change: NDArray[np.float64], sizes: Sequence[int], same_rows: bool) -> dict[str, float]:
-    name = Norm.HISTOGRAMS.value
-    if len(change) != sum(sizes):
-        return dict.fromkeys([one + part for one in (name, Norm.BLOCKS.value) for part in ("", RISE, FALL)], UNBOUNDED)
-    parts = np.split(change, np.cumsum(sizes)[:-1])
-    sums = {float(part.sum()) for part in parts}
-    found = {
-        name: max(float(np.abs(part).sum()) for part in parts),
-        name + RISE: max(float(part.clip(0).sum()) for part in parts),
-        name + FALL: max(float((-part).clip(0).sum()) for part in parts),
-    }
-    # In the norm of blocks, the change may have any sums.
-    found |= {key.replace(name, Norm.BLOCKS.value): size for key, size in found.items()}
-    if len(sums) > 1 or (same_rows and sums != {0.0}):
-        found[name] = UNBOUNDED
-    return found
 
 
 def change_of(before: Any, after: Any) -> NDArray[np.float64]:

@@ -31,7 +31,13 @@ from dpframework.verify.queries.answer_changes import (
 )
 from dpframework.verify.queries.large_tables import MANY, largest_number, pairs_of_every_kind, pairs_of_many
 from dpframework.verify.queries.sensitivity_report import ROUNDING, MeasuredChange, SensitivityReport
-from dpframework.verify.queries.simulated_large_tables import MOST, change_beyond_rounding, counts_only, simulated_pairs
+from dpframework.verify.queries.simulated_large_tables import (
+    MOST,
+    change_beyond_rounding,
+    counts_only,
+    pairs_of_copies,
+    pairs_of_sizes,
+)
 from dpframework.verify.queries.telling_row_search import answer_among, find_telling_rows
 from dpframework.verify.queries.texts_to_try import telling_texts
 from dpframework.verify.search_time_limit import Patience
@@ -284,10 +290,12 @@ class _SensitivitySearch:
 
     def _copy_rows(self) -> None:
         """Compare changes on simulated tables, such as those of billions of equal rows, with the declared ones."""
+        given = self.query, self.universe, self.changes
         try:
-            for shared, before, after in simulated_pairs(
-                self.query, self.universe, self.changes, (self.copies, self.most), self.inputs, self.derived
-            ):
+            pairs = pairs_of_copies(*given, self.copies, self.inputs, self.derived)
+            if self.universe.schema.rows is None:  # else the number of rows is public
+                pairs = itertools.chain(pairs, pairs_of_sizes(*given, self.most, self.inputs, self.derived))
+            for shared, before, after in pairs:
                 change = change_beyond_rounding(before, after, self.facts)
                 found = measure(np.zeros_like(change), change, self.histograms, same_rows=self.same_rows)
                 for norm, bound in self.declared.items():

@@ -165,29 +165,6 @@ def pairs_of_sizes(
                     yield ", ".join(named), *(answer(shared, unit) for unit in change)
 
 
-def simulated_pairs(
-    query: Query,
-    universe: Universe,
-    changes: Sequence[Change],
-    most: tuple[int, int],
-    inputs: dict[str, Any],
-    derived: tuple[tuple[Attribute, Cases], ...],
-) -> Iterator[tuple[str, Any, Any]]:
-    """Yield those of `pairs_of_copies`, and those of `pairs_of_sizes` unless the number of rows is public.
-
-    Parameters
-    ----------
-    query, universe, changes, inputs, derived
-        See `pairs_of_copies`.
-    most
-        The most rows that neighbours may share, for each of the two.
-    """
-    copies, rows = most
-    yield from pairs_of_copies(query, universe, changes, copies, inputs, derived)
-    if universe.schema.rows is None:
-        yield from pairs_of_sizes(query, universe, changes, rows, inputs, derived)
-
-
 def change_beyond_rounding(before: Any, after: Any, facts: QueryFacts) -> NDArray[Any]:
     """Return the change between two answers, reduced by the most that rounding in 64 bits may have added to it."""
     change = change_of(before, after)

@@ -91,7 +91,11 @@ class Universe:
     ) -> None:
         self.schema, self.texts = schema, tuple(texts)
         self.values_read: set[str] = set()
-        self._books = {own.name: _book(own, self.texts) for own in schema if isinstance(own, Open)}
+        self._books: dict[str, KeyBook] = {}
+        for own in schema:
+            if isinstance(own, Open):  # the usual keys, and those of further texts
+                more = [key for key in map(own.key_of, self.texts) if key is not None and key not in KEYS]
+                self._books[own.name] = KeyBook((*KEYS, *more))
         if rows:
             columns = {name: [row[name] for row in rows] for name in schema.column_names}
             of_any_size = attrs.evolve(schema, rows=None, max_rows=None)  # kinds of rows, each once
@@ -244,7 +248,9 @@ class Universe:
         for k, attribute in enumerate(self.schema):
             raw = self._values.get(attribute.name)
             code = int(self.codes[k, kind])
-            shown = _short(self._key(attribute.name, code)) if attribute.name in self._books else attribute.labels[code]
+            shown = str(self._key(attribute.name, code)) if attribute.name in self._books else attribute.labels[code]
+            if attribute.name in self._books and len(shown) > SHOWN:
+                shown = f"{shown[:SHOWN]}... ({len(shown)} letters)"
             if raw is not None and not math.isnan(raw[kind]):
                 shown = f"{raw[kind]:.6g}"
             texts.append(f"{attribute.name}: {shown}")
@@ -278,17 +284,6 @@ class _BesideAnother(Mapping[str, NDArray[np.float64]]):
 
     def __len__(self) -> int:
         return len(self._columns)
-
-
-def _short(key: str | None) -> str:
-    """Return a key as text, a long one without its end."""
-    return str(key) if key is None or len(key) <= SHOWN else f"{key[:SHOWN]}... ({len(key)} letters)"
-
-
-def _book(attribute: Open, texts: Sequence[str]) -> KeyBook:
-    """Return the keys of an open attribute: the usual ones, and those of further texts."""
-    keys = map(attribute.key_of, texts)
-    return KeyBook((*KEYS, *(key for key in keys if key is not None and key not in KEYS)))
 
 
 def _points(

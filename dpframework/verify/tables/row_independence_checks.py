@@ -223,7 +223,20 @@ def _draw_rows(schema: Schema, rng: random.Random) -> tuple[list[Row], Row]:
 
 def _pools(attribute: Attribute) -> list[list[Any]]:
     """Return lists of cells for an attribute, one for each type, inside and outside of its domain and at its edges."""
-    numbers, texts = _inside(attribute)
+    numbers, texts = list[float](), list[str]()  # that matter for the attribute, such as its bounds and labels
+    match attribute:
+        case Numeric():
+            numbers = [attribute.lower, *attribute.interior_cuts[:3], attribute.upper]
+            numbers += [attribute.lower - 1, attribute.upper + 1]
+            texts = ["1", "0.5"]
+        case Boolean():
+            numbers, texts = [0, 1], ["true", "False", "YES", "n", "t", "f", "no"]
+        case Categorical():
+            texts = [*attribute.values[:6]]
+            numbers = [form for form in map(of_text, texts) if isinstance(form, float)]
+        case Open():
+            numbers = [3, 2.5, 1e30]
+            texts = ["Rome", " rome", "New  York", "cafe\u0301", "caf\xe9", "other", "a\nb"]
     whole = [int(number) for number in numbers if float(number).is_integer()]
     floats = [float(number) for number in numbers]
     return [
@@ -238,22 +251,6 @@ def _pools(attribute: Attribute) -> list[list[Any]]:
         [Decimal("1.0"), Decimal("0.1"), Decimal("-0"), 10**30, None],
         [datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1, 12), b"1", [1], {"a": 1}],
     ]
-
-
-def _inside(attribute: Attribute) -> tuple[list[float], list[str]]:
-    """Return numbers and texts that matter for an attribute, such as its bounds and labels."""
-    match attribute:
-        case Numeric():
-            edges = [attribute.lower, *attribute.interior_cuts[:3], attribute.upper]
-            return [*edges, attribute.lower - 1, attribute.upper + 1], ["1", "0.5"]
-        case Boolean():
-            return [0, 1], ["true", "False", "YES", "n", "t", "f", "no"]
-        case Categorical():
-            forms = [of_text(value) for value in attribute.values[:6]]
-            return [form for form in forms if isinstance(form, float)], [*attribute.values[:6]]
-        case Open():
-            return [3, 2.5, 1e30], ["Rome", " rome", "New  York", "cafe\u0301", "caf\xe9", "other", "a\nb"]
-    return [], []
 
 
 # Readers
