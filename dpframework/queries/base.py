@@ -133,10 +133,6 @@ class Sensitivity:
         return ByRelation(of_one, None if replaced is None else 2 * replaced)
 
 
-def _sensitivities(declared: Iterable[Sensitivity]) -> tuple[Sensitivity, ...]:
-    return tuple(declared)
-
-
 def _rounding(given: Amount) -> Fraction:
     return exact(given, "a query's rounding")
 
@@ -185,7 +181,7 @@ class QueryFacts:
     attributes: tuple[str, ...] = attrs.field(converter=as_texts)
     integer: bool
     answer_length: int | None
-    sensitivities: tuple[Sensitivity, ...] = attrs.field(converter=_sensitivities)
+    sensitivities: tuple[Sensitivity, ...] = attrs.field(converter=tuple[Sensitivity, ...])
     rounding: Fraction = attrs.field(default=Fraction(0), converter=_rounding)
     histograms: tuple[int, ...] = attrs.field(default=(), converter=as_whole_numbers)
     gathers: bool = False

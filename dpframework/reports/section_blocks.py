@@ -27,10 +27,6 @@ def _rows(rows: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
     return tuple(map(tuple, rows))
 
 
-def _pairs(rows: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    return tuple(rows)
-
-
 @attrs.frozen
 class SectionBlock:
     """A block of a report's section."""
@@ -60,7 +56,7 @@ class Facts(SectionBlock):
     """Pairs of a name and a value. Each name is shown beside its value."""
 
     template = "facts"
-    rows: tuple[tuple[str, str], ...] = attrs.field(converter=_pairs)
+    rows: tuple[tuple[str, str], ...] = attrs.field(converter=tuple[tuple[str, str], ...])
 
 
 @final

@@ -6,7 +6,7 @@ To add a section, write a function that returns it and put the function in `SECT
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TypeAlias, final
 
@@ -44,10 +44,6 @@ from dpframework.study.study_plan import StudyPlan
 MOST_CELLS = 30  # the most rows or columns of a heat map; a larger matrix is shown as text only
 
 
-def _blocks(some: Iterable[SectionBlock]) -> tuple[SectionBlock, ...]:
-    return tuple(some)
-
-
 @final
 @attrs.frozen
 class Section:
@@ -65,7 +61,7 @@ class Section:
 
     id: str
     title: str
-    blocks: tuple[SectionBlock, ...] = attrs.field(converter=_blocks)
+    blocks: tuple[SectionBlock, ...] = attrs.field(converter=tuple[SectionBlock, ...])
 
 
 @final

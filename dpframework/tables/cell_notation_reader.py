@@ -103,12 +103,18 @@ def _numbers(options: ColumnOptions, values: Any, where: str) -> Column:
         found, strange = _numbers_of_series(options, cells)
     else:  # texts and other objects are read separately, since one text would turn all numbers beside it into texts
         texts = as_column([cell if isinstance(cell, str) else None for cell in cells], where)
-        others = [None if isinstance(cell, str) else cell for cell in cells]
         found, strange = _numbers_of_series(options, texts.series.cast(pl.String))
         strange = strange if texts.foreign is None else strange | texts.foreign
-        more, foreign = _numbers_of_objects(options, others, where)
         beside = np.array([isinstance(cell, str) for cell in cells], dtype=np.bool_)
-        found, strange = np.where(beside, found, more), np.where(beside, strange, foreign)
+        objects = [None if isinstance(cell, str) else cell for cell in cells]
+        times = [date_number(cell, options.unit) if options.is_date else None for cell in objects]
+        others = as_column([c if t is None else None for c, t in zip(objects, times, strict=True)], where)
+        numbers, foreign = as_numbers(others.series)
+        if options.is_date:
+            numbers = _dates_as_numbers(options, numbers)
+        numbers = np.array([n if t is None else t for n, t in zip(numbers, times, strict=True)], dtype=np.float64)
+        foreign = foreign if others.foreign is None else foreign | others.foreign
+        found, strange = np.where(beside, found, numbers), np.where(beside, strange, foreign)
     gone = np.isnan(found)
     for text in options.null:
         form = of_text(text)
@@ -221,19 +227,6 @@ def _dates_as_numbers(options: ColumnOptions, numbers: NDArray[np.float64]) -> N
     )
     times = times_of_texts(texts, formats, options.unit).fill_null(distinct)
     return series.replace_strict(distinct, times, return_dtype=pl.Float64).fill_null(math.nan).to_numpy()
-
-
-def _numbers_of_objects(
-    options: ColumnOptions, cells: Sequence[Any], where: str
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the numbers of Python objects other than texts, and a mask of the objects that are something else."""
-    times = [date_number(cell, options.unit) if options.is_date else None for cell in cells]
-    column = as_column([None if time is not None else cell for cell, time in zip(cells, times, strict=True)], where)
-    numbers, strange = as_numbers(column.series)
-    if options.is_date:
-        numbers = _dates_as_numbers(options, numbers)
-    foreign = strange if column.foreign is None else strange | column.foreign
-    return np.array([n if t is None else t for n, t in zip(numbers, times, strict=True)], dtype=np.float64), foreign
 
 
 def _labels(options: ColumnOptions, values: Any, where: str) -> Column:

@@ -7,7 +7,7 @@ can be counted even by an engine that cannot evaluate functions of rows, such as
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -190,14 +190,6 @@ def _codes(block: Block, column: Column) -> NDArray[Any]:
     return codes
 
 
-def _tables(given: Iterable[Crosstab]) -> tuple[Crosstab, ...]:
-    return tuple(given)
-
-
-def _columns(given: Iterable[Column]) -> tuple[Column, ...]:
-    return tuple(given)
-
-
 @final
 @attrs.frozen
 class Crosstab:
@@ -219,7 +211,7 @@ class Crosstab:
     (2, 3)
     """
 
-    columns: tuple[Column, ...] = attrs.field(default=(), converter=_columns)
+    columns: tuple[Column, ...] = attrs.field(default=(), converter=tuple[Column, ...])
     summed: WholeSteps | None = None
 
     @property
@@ -279,7 +271,7 @@ class JointCounts:
         The attributes that the query declares. Empty if it may read any.
     """
 
-    tables: tuple[Crosstab, ...] = attrs.field(converter=_tables)
+    tables: tuple[Crosstab, ...] = attrs.field(converter=tuple[Crosstab, ...])
     assemble: Callable[[Sequence[NDArray[np.int64]]], NDArray[Any]]
     shown: frozenset[str] = frozenset()
 

@@ -7,9 +7,8 @@ each node of both plans exactly once. If the two plans are exchanged, the same n
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TypeAlias
 
 from dpframework.accountant import AccountedPlan
 from dpframework.plan.index import PlanIndex
@@ -33,9 +32,6 @@ def _name(node: Node) -> str | None:
 
 def _is_composition(node: Node) -> bool:
     return not kind_of(node).leaf
-
-
-_Pairs: TypeAlias = "list[tuple[int, int]]"
 
 
 class _Merger:
@@ -211,7 +207,7 @@ class _Table:
     def __init__(self, before: Sequence[Node], after: Sequence[Node]) -> None:
         self.before, self.after = tuple(before), tuple(after)
         self.left = (set(range(len(before))), set(range(len(after))))
-        self.pairs: _Pairs = []
+        self.pairs: list[tuple[int, int]] = []
 
     def left_before(self) -> list[tuple[int, Node]]:
         return [(i, self.before[i]) for i in sorted(self.left[0])]
@@ -236,11 +232,8 @@ class _Table:
         alike pairs are ordered by |i-j|, then by i+j. Two pairs (i, j) and (i, k) that share a node never tie, since
         |i-j| = |i-k| and i+j = i+k imply j = k. So the outcome does not depend on which plan is called `before`.
         """
-        alone = {
-            kind
-            for kind in {type(node) for _, node in self.left_before()}
-            if _count(kind, self.left_before()) == _count(kind, self.left_after()) == 1
-        }
+        first, second = (Counter(type(node) for _, node in side) for side in (self.left_before(), self.left_after()))
+        alone = {kind for kind, number in first.items() if number == second[kind] == 1}
         rated = [
             (-rate, abs(i - j), i + j, i, j)
             for i, before in self.left_before()
@@ -255,10 +248,6 @@ class _Table:
         self.left[0].discard(i)
         self.left[1].discard(j)
         self.pairs.append((i, j))
-
-
-def _count(kind: type[Node], nodes: Iterable[tuple[int, Node]]) -> int:
-    return sum(type(node) is kind for _, node in nodes)
 
 
 def _find_shared(trees: Iterable[MergedNode]) -> set[int]:
