@@ -36,7 +36,6 @@ from dpframework.tables.shuffle_into_buckets import (
     pack_frames,
     require_all_fit,
 )
-from dpframework.tables.sources import rows_changed
 from dpframework.tables.unit_accumulators import ColumnEncoder, UnitColumns
 
 if TYPE_CHECKING:
@@ -75,20 +74,14 @@ class RowsOfUnits(Shuffle[None]):
         within = np.empty(number, dtype=np.uint32)  # the position of each unit among the units of its bucket
         for k in range(buckets):
             within[to == k] = np.arange(int((to == k).sum()))
-        encoder, start = ColumnEncoder(read, source.name, how.out_of_domain), 0
+        encoder = ColumnEncoder(read, source, how.out_of_domain)
         blocks: list[list[pl.DataFrame]] = [[] for _ in range(buckets)]
-        for block in source.blocks(read.column_names):
-            encoded = encoder.encode(block)
-            start += (length := len(next(iter(encoded.values())).codes))
-            if start > len(ids):
-                raise rows_changed(source.name)
-            here = whose[start - length : start]
+        for place, encoded in encoder.blocks(len(ids)):
+            here = whose[place]
             there = np.where(here < 0, -1, to[here]) if number else here
             columns = _frame(read.columns, encoded).with_columns(pl.Series("unit", within[here] if number else here))
             for k, own in enumerate(blocks):
                 own.append(columns[np.flatnonzero(there == k)])
-        if start != len(ids):
-            raise rows_changed(source.name)
         listed = pl.DataFrame({"id": names, "row": firsts})
         messages = [pack_frames(listed[np.flatnonzero(to == k)], pl.concat(own)) for k, own in enumerate(blocks)]
         unfit = frozenset((name, way) for name, ways in encoder.unfit.items() for way in ways)

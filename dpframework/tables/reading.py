@@ -147,15 +147,9 @@ def _columns_of_units(
     from dpframework.tables.unit_accumulators import ColumnEncoder, UnitColumns
 
     whose, number = number_units(ids)
-    encoder, made, first = ColumnEncoder(rows.schema, source.name, policy), UnitColumns(rows, number), 0
-    for block in source.blocks(rows.schema.column_names):
-        encoded = encoder.encode(block)
-        first += (length := len(next(iter(encoded.values())).codes))
-        if first > len(ids):
-            raise rows_changed(source.name)
-        made.add(whose[first - length : first], encoded)
-    if first != len(ids):
-        raise rows_changed(source.name)
+    encoder, made = ColumnEncoder(rows.schema, source, policy), UnitColumns(rows, number)
+    for here, encoded in encoder.blocks(len(ids)):
+        made.add(whose[here], encoded)
     encoder.require_fit()
     return made.encode(schema)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -26,6 +26,7 @@ from dpframework.facts.unit_aggregates import AGGREGATED, aggregate, row_parts
 from dpframework.tables.derivation import read_cells, settle_cells, with_derived
 from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, unfit
 from dpframework.tables.plain_cell_series import as_column
+from dpframework.tables.sources import Source, rows_changed
 
 Units = NDArray[np.intp]
 MOST_PAIRS = 1 << 22  # the most pairs of unit and code that `mode` holds before it counts them
@@ -185,7 +186,7 @@ class ColumnEncoder:
     schema
         The schema of the rows.
     source
-        What error messages call the rows.
+        The source of the rows.
     policy
         How to treat a value outside the schema.
 
@@ -196,20 +197,38 @@ class ColumnEncoder:
         policy `OutOfDomain.ERROR`, and empty under any other.
     """
 
-    def __init__(self, schema: Schema, source: str, policy: OutOfDomain) -> None:
+    def __init__(self, schema: Schema, source: Source, policy: OutOfDomain) -> None:
         self._schema, self._source, self._policy = schema, source, policy
         self.unfit: dict[str, set[Unfit]] = {name: set() for name in schema.column_names}
 
-    def encode(self, block: Mapping[str, Any]) -> dict[str, EncodedColumn]:
-        """Return the codes and values of a block, by the name of each attribute that is not derived."""
-        found = {}
-        for attribute in self._schema.columns:
-            name = attribute.name
-            cells = cells_of(attribute, as_column(block[name], self._where(name)))
-            if self._policy is OutOfDomain.ERROR:
-                self.unfit[name] |= unfit(attribute, cells)
-            found[name] = settle(attribute, cells, self._policy)
-        return found
+    def blocks(self, number: int) -> Iterator[tuple[slice, dict[str, EncodedColumn]]]:
+        """Yield which rows lie in each block, and their codes and values by the name of each column.
+
+        Parameters
+        ----------
+        number
+            How many rows the source is known to have.
+
+        Raises
+        ------
+        InputError
+            If the source now has another number of rows, so it has changed since it was first read.
+        """
+        first = 0
+        for block in self._source.blocks(self._schema.column_names):
+            found = {}
+            for attribute in self._schema.columns:
+                name = attribute.name
+                cells = cells_of(attribute, as_column(block[name], self._where(name)))
+                if self._policy is OutOfDomain.ERROR:
+                    self.unfit[name] |= unfit(attribute, cells)
+                found[name] = settle(attribute, cells, self._policy)
+            start, first = first, first + len(next(iter(found.values())).codes)
+            if first > number:
+                break
+            yield slice(start, first), found
+        if first != number:
+            raise rows_changed(self._source.name)
 
     def require_fit(self) -> None:
         """Refuse rows with cells that the policy refuses. The text of the error does not depend on the rows' order.
@@ -224,7 +243,7 @@ class ColumnEncoder:
                 require_fit(self._schema[name], ways, self._where(name))
 
     def _where(self, name: str) -> str:
-        return f"{self._source}: attribute '{name}'"
+        return f"{self._source.name}: attribute '{name}'"
 
 
 @final

@@ -129,16 +129,14 @@ def schema_changes(before: Plan, after: Plan) -> Iterator[str]:
     old, new = before.facts, after.facts
     if old.fingerprint != new.fingerprint:
         yield f"fingerprint from {old.fingerprint[:12]} to {new.fingerprint[:12]}"
-    if old.rows != new.rows:
-        yield f"public row count {from_to(old.rows, new.rows)}"
-    if old.row_bound != new.row_bound:
-        yield f"public bound of the row count {from_to(old.row_bound, new.row_bound)}"
-    if old.inferred != new.inferred:
-        yield f"inferred from private data: {from_to(old.inferred, new.inferred)}"
-    if old.read != new.read:
-        yield f"files are read with: {from_to(old.read, new.read)}"
-    if old.derive != new.derive:
-        yield f"derived columns: {from_to(old.derive, new.derive)}"
+    facts = (
+        ("public row count", old.rows, new.rows),
+        ("public bound of the row count", old.row_bound, new.row_bound),
+        ("inferred from private data:", old.inferred, new.inferred),
+        ("files are read with:", old.read, new.read),
+        ("derived columns:", old.derive, new.derive),
+    )
+    yield from (f"{what} {from_to(was, now)}" for what, was, now in facts if was != now)
     # A plan that was read from a file has no schema, only facts about it such as its fingerprint.
     if before.schema is not None and after.schema is not None:
         had = {attribute.name: attribute for attribute in before.schema.attributes}
