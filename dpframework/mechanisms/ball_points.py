@@ -26,7 +26,7 @@ import attrs
 
 from dpframework.mechanisms.ball_polynomials import (
     BallPolynomials,
-    block_polynomials,
+    ball_square,
     common_sum_polynomials,
     points_of_ball,
     section_size,
@@ -123,14 +123,10 @@ class Balls:
         return tuple(Counter(self.sizes).items())
 
     def number(self, radius: int) -> int:
-        """Return the number of points of a ball, the sum over k of h_k C(radius - k + D, D), with D the dimension."""
+        """Return the number of points of a ball (see `BallPolynomials`)."""
         dimension = self.dimension
-        return sum(h * comb(radius - k + dimension, dimension) for k, h in enumerate(self.h) if k <= radius)
-
-    @property
-    def h(self) -> tuple[int, ...]:
-        """The numbers h_k, k = 0, ..., D, from which the number of points of every ball follows (see `number`)."""
-        return self.polynomials.points
+        points = enumerate(self.polynomials.points)
+        return sum(h * comb(radius - k + dimension, dimension) for k, h in points if k <= radius)
 
     @functools.cached_property
     def polynomials(self) -> BallPolynomials:
@@ -234,22 +230,20 @@ class CrossPolytopes:
         return sum(self.sizes)
 
     def number(self, radius: int) -> int:
-        """Return the number of points for this radius.
-
-        It is equal to the sum over k of h_k C(radius - k + D, D), where C is the binomial coefficient, D is the
-        dimension, and the h_k are those of `h`.
-        """
+        """Return the number of points for this radius."""
         return math.prod(points_of_ball(size, radius) ** times for size, times in Counter(self.sizes).items())
-
-    @property
-    def h(self) -> tuple[int, ...]:
-        """The numbers h_k, k = 0, ..., D, from which the number of points of every radius follows (see `number`)."""
-        return self.polynomials.points
 
     @functools.cached_property
     def polynomials(self) -> BallPolynomials:
-        """The number of points of a ball and the sums of squares over them, for every radius."""
-        return block_polynomials(self.sizes)
+        """The number of points of a product and the sums of squares over them, for every radius.
+
+        A product has integer vertices, and its facets are {z: l(z) = 1}, where l is a linear form with coefficients 1,
+        0 and -1.
+        """
+        radii = range(self.dimension // 2 + 2)
+        points = [self.number(r) for r in radii]
+        squares = {k: [ball_square(k, r) * points[r] // points_of_ball(k, r) for r in radii] for k in set(self.sizes)}
+        return BallPolynomials.of(points, squares, self.dimension)
 
     def draw(self, radius: int, numbers: WholeNumbers) -> list[int]:
         """Draw a uniform point, one block after another."""

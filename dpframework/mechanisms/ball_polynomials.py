@@ -10,7 +10,6 @@ Below, C(n, k) is the binomial coefficient.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import comb
 from typing import Any, final
@@ -82,20 +81,6 @@ def common_sum_polynomials(sizes: Sequence[int], dimension: int) -> BallPolynomi
         product = product * section ** sizes.count(size)
     squares = {size: _over_totals(product // section * square) for size, (section, square) in sections.items()}
     return BallPolynomials.of(_over_totals(product), squares, dimension)
-
-
-def block_polynomials(sizes: Sequence[int]) -> BallPolynomials:
-    """Return the polynomials of blocks of these sizes, whose balls are products of l1 balls.
-
-    Such a product has integer vertices, and its facets are {z: l(z) = 1}, where l is a linear form with coefficients 1,
-    0 and -1.
-    """
-    dimension, numbers = sum(sizes), Counter(sizes)
-    radii = range(dimension // 2 + 2)
-    known = {size: [points_of_ball(size, r) for r in radii] for size in numbers}
-    points = [math.prod(known[size][r] ** times for size, times in numbers.items()) for r in radii]
-    squares = {size: [ball_square(size, r) * points[r] // known[size][r] for r in radii] for size in numbers}
-    return BallPolynomials.of(points, squares, dimension)
 
 
 def section_size(size: int, total: int, depth: int) -> int:

@@ -33,8 +33,8 @@ inequality, no probability changes by more than a factor exp(change / s).
 points of a *ball* of radius r. If P(R = r) is proportional to N(r) q**r, then a uniform point of a ball of the random
 radius R has the distribution above. Balls, unlike spheres, are products over histograms, or unions of such products
 over the common sum (see `ball_points`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D),
-with whole numbers h_k that `ball_polynomials` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k, and
-of D + 1 independent geometric numbers. The sum over z of `q**|z|`, by which the probabilities are divided, is
+with whole numbers h_k that `ball_polynomials` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k,
+and of D + 1 independent geometric numbers. The sum over z of `q**|z|`, by which the probabilities are divided, is
 h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole numbers, and exact. (If parts add up to 0,
 the l1 norm is even. Then R is half of the norm, and s is halved.)
 

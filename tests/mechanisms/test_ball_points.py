@@ -170,4 +170,4 @@ def test_the_numbers_that_balls_are_made_of_follow_from_their_counts(sizes: tupl
         )
     for _ in range(dimension + 1):  # times 1 - x
         series = [one - other for one, other in zip(series, [0, *series[:-1]], strict=True)]
-    assert list(space.h) == series
+    assert list(space.polynomials.points) == series

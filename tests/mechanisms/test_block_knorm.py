@@ -51,12 +51,14 @@ def test_points_of_balls_are_counted_and_drawn_uniformly(size: int) -> None:
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 2, 3), (4,), (2, 2, 5)])
 def test_numbers_of_points_are_made_of_h(sizes: tuple[int, ...]) -> None:
     space = CrossPolytopes(sizes)
-    assert space.h == space.h[::-1]
-    assert min(space.h) >= 0
-    assert len(space.h) == space.dimension + 1
+    assert space.polynomials.points == space.polynomials.points[::-1]
+    assert min(space.polynomials.points) >= 0
+    assert len(space.polynomials.points) == space.dimension + 1
     for radius in range(9):
         terms = [
-            h * math.comb(radius - k + space.dimension, space.dimension) for k, h in enumerate(space.h) if k <= radius
+            h * math.comb(radius - k + space.dimension, space.dimension)
+            for k, h in enumerate(space.polynomials.points)
+            if k <= radius
         ]
         assert sum(terms) == space.number(radius)
 

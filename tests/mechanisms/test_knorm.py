@@ -112,7 +112,7 @@ def test_balls_are_counted_and_the_density_sums_to_one(sizes: tuple[int, ...], r
 def test_the_mirrored_half_of_the_numbers_fits_counts_beyond_it() -> None:
     for same_rows in (True, False):
         space = Balls((2, 9, 3, 5, 4), same_rows)
-        assert min(space.h) >= 1
+        assert min(space.polynomials.points) >= 1
         for radius in (12, 19, 40):
             totals = [0] if same_rows else range(-radius, radius + 1)
             assert space.number(radius) == sum(space.section(abs(total), radius) for total in totals)

@@ -179,7 +179,7 @@ class GroupNoise:
         sizes = self.histograms
         # `points` is the log-volume if all coordinates are cells. For a histogram of two cells the coordinate is their
         # difference, which is twice a cell minus their sum. So it doubles the volume.
-        points = sizes[0] * math.log(2) if len(sizes) == 1 else math.log(sum(_balls(sizes).h))
+        points = sizes[0] * math.log(2) if len(sizes) == 1 else math.log(sum(_balls(sizes).polynomials.points))
         return points + sizes.count(2) * math.log(2)
 
     @property
