@@ -127,11 +127,11 @@ class Accountant(abc.ABC, Generic[A]):
 
         By default this composes the most expensive part once for each part that can change. Each of these parts holds
         some of the unit's rows, and loses no more than if it held all of them. Under add-or-remove-one at most `rows`
-        parts change. Under replace-one, `rows` rows leave parts and `rows` rows enter parts, 2 `rows` moves in all.
-        A part that rows only leave, or only enter, takes at least one move, and loses as if rows were removed or added.
-        A part that rows leave and enter takes at least two moves. So two moves cost at most what a unit costs that
-        stays in one part, or moves from one part to another, and `parallel` bounds both. This is valid wherever losses
-        compose. Override this method where less is lost.
+        parts change. Under replace-one, `rows` rows leave parts and `rows` rows enter parts, 2 `rows` moves in all. A
+        part that rows only leave, or only enter, takes at least one move, and loses as if rows were removed or added. A
+        part that rows leave and enter takes at least two moves. `parallel` bounds the loss of a unit that stays in one
+        part, and of a unit that moves from one part to another. So two moves cost at most what `parallel` states. This
+        is valid wherever losses compose. Override this method where less is lost.
 
         Parameters
         ----------
@@ -213,7 +213,8 @@ class Accountant(abc.ABC, Generic[A]):
         On neighbours u and v, the output's distributions M(u) and M(v) are mixtures. They have a core, P or Q, with
         weight 1 - d, and a rest with weight d. The amount bounds the loss between P and Q. Let x = e**epsilon, and
         write y+ for the larger of y and 0. The plan's delta at epsilon is the sum of (M(u) - x M(v))+ over all outputs.
-        It is at most d plus 1 - d times the sum of (P - x Q)+. So the cores may use the delta that is left after d.
+        It is at most d + (1 - d) S, where S is the sum of (P - x Q)+. So the cores may use the delta that is left after
+        d.
 
         Returns
         -------

@@ -33,9 +33,10 @@ class PrivateBoundsMiner(SearchMiner):
     by bisection. For each bound, the miner keeps a range in which the bound may lie.
 
     Each step of the search, called a look, releases noisy counts of the rows beyond the middle of each range. A range
-    is halved if its count clearly shows which half holds the bound. A range is also halved if two standard deviations
-    of the noise are at most half of the share `outside` of the rows. Then either half is good enough. The first look
-    is cheap. After a look that halves no range, the next look costs twice as much.
+    is halved if its count clearly shows which half holds the bound. Let g be the number of rows that may lie beyond a
+    bound, which is the share `outside` of all rows. A range is also halved if two standard deviations of the noise are
+    at most g / 2. Then either half is good enough. The first look is cheap. After a look that halves no range, the next
+    look costs twice as much.
 
     The search stops when both bounds are found, or before it would spend more than half of the budget. The result is
     the narrowest bounds that are known to be wide enough or, if no bin would be left between these, the schema's

@@ -40,8 +40,8 @@ def opening(
     held_back = exact(reserve, "the reserve")
     if held_back > cap.delta:
         raise InputError(
-            f"the reserve is {decimal_text(held_back)}, more than delta, of which it is a part "
-            f"({decimal_text(cap.delta)})"
+            f"the reserve is {decimal_text(held_back)}; it is a part of delta, so it must be at most "
+            f"{decimal_text(cap.delta)}"
         )
     protected = unit if isinstance(unit, PrivacyUnit) else PrivacyUnit(unit, rows_per_unit)
     if (history is None) != (protected.period is None):
@@ -55,7 +55,10 @@ def opening(
         raise InputError(f"the cap over a person's history is {decimal_text(whole)}, below the cap of one period")
     tightness = None if verified is None else exact(verified, "the tightness")
     if tightness is not None and tightness > 1:
-        raise InputError(f"the tightness is {decimal_text(tightness)}; as loss found / claim, it must be at most 1")
+        raise InputError(
+            f"the tightness is {decimal_text(tightness)}; it is the loss that was found divided by the claim, so it "
+            "must be at most 1"
+        )
     return {
         "data_set": one_line(name, "the data set's name"),
         "relation": Relation.parse(relation).value,

@@ -79,7 +79,7 @@ class PlacedNode:
 
     @functools.cached_property
     def uses(self) -> tuple[int, ...]:
-        """The numbers, in increasing order, of the nodes whose releases this node uses, also to make its parts."""
+        """The numbers of the nodes whose releases this node uses, such as to make its parts, in increasing order."""
         return tuple(sorted(source for source, edge in self._preceding.items() if "use" in edge))
 
     @functools.cached_property
@@ -298,8 +298,8 @@ class _Builder:
     ) -> None:
         """Place a node and all nodes below it.
 
-        `around` has one list for each sequential of this scope above the node: the numbers of the sequential and of the
-        nodes below it.
+        `around` has one list for each sequential that is above the node and in the same scope. The list holds the
+        numbers of the sequential and of the nodes below it.
         """
         number, kind, name = len(self._facts), kind_of(node), name_of(node)
         facts = {"node": node, "kind": kind, "scope": path, **rows}
@@ -354,8 +354,8 @@ class _Builder:
                 place: int | None = self._openers[user] if outside else user
                 while place is not None:
                     sources = {named[k][name] for k in around.get(place, ()) if named[k].get(name, place) != place}
-                    # Outside the node's own scope, only a use made by `beside` refers to a sequential, such as another
-                    # miner's part.
+                    # Outside the node's own scope, a use made by `beside` refers to sequentials only (such as the part
+                    # of another miner), and any other use refers to no sequential.
                     if place != user:
                         sources = {k for k in sources if isinstance(self._facts[k]["node"], Sequential) == outside}
                     yield from ((source, user) for source in sources)

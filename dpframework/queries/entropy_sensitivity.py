@@ -22,13 +22,13 @@ v - 1 numbers k_sy add up to m.
 here on, write m_s for the m of one s, and m for the sum of all m_s. Then the increments of all s add up to at most
 h(R - m, m), the sum of the m increments up to x = R. Moreover, h(T - m, m) - m log2(m) = f(T) - f(T - m) - f(m) is T
 times the entropy of a coin with probability m / T. It is concave and homogeneous of degree 1 in T and m, and it grows
-with T. So its values for all s add up to at most its value for T = R and the sum of all m_s. Hence
+with T. So its values at (T_s, m_s) for all s add up to at most its value at (R, m). Hence
 
     the change is at most h(R - m, m) - max(0, m log2(m / (v - 1))) for some m from 0 to k.
 
-This bound grows in m up to v - 1 or R (v - 1) / v, whichever is larger. `entropy_change` takes its largest value over
-whole m. If m is a multiple of v - 1, it is attained by R - m equal rows and m rows that share the other values evenly.
-For one added row it is f(R) - f(R - 1), whatever v is.
+This bound grows in m up to v - 1 or R (v - 1) / v, whichever is larger. `entropy_change` returns its largest value
+among the whole numbers m. If m is a multiple of v - 1, it is attained by R - m equal rows and m rows that share the
+other values evenly. For one added row it is f(R) - f(R - 1), whatever v is.
 """
 
 from __future__ import annotations

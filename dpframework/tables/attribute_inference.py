@@ -108,7 +108,7 @@ def attribute_of(
     number
         Whether the cells are known to be numbers. Then cells that are all 0 or 1 do not make a Boolean attribute.
     label
-        Whether the cells are known to be labels. Then even digits make a categorical attribute.
+        Whether the cells are known to be labels. Then the attribute is categorical, also if all cells are numbers.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def _cells_of(column: Column | DistinctCells, where: str) -> tuple[pl.Series, bo
 
 
 def _categorical(name: str, series: pl.Series, where: str, missing: bool, choices: Choices) -> Categorical:
-    """Return a categorical attribute with the values that occur. Texts of one number, such as 1 and 1.0, are one."""
+    """Return a categorical attribute with the values that occur. Texts of the same number count as one value."""
     written: dict[Form | None, str] = {}
     for value in sorted(map(str, series.unique().to_list())):
         form = of_text(value)

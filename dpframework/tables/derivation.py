@@ -79,4 +79,4 @@ def derived_cells(
     found = column.cells(inputs, cells)
     if isinstance(attribute, Numeric):
         return cells_of_numbers(attribute, found)
-    return EncodedCells(found)  # expressions mark a missing cell as encoding does
+    return EncodedCells(found)  # expressions use the same code for a missing cell as the encoding

@@ -1,9 +1,9 @@
 """Choose the rows of a database that a table keeps: rows dated in a period, a few of each unit, pairs of two views.
 
 Distinct ids and dates leave the database. So do the numbers of rows of units that have more rows than they may keep. If
-a plan asks for places of rows in units, so do the numbers of kept rows of all units that keep several. Only numbers are
-sent back. Which rows a unit keeps is chosen as in every other table, by the place of each row among the unit's own
-rows.
+a plan asks for places of rows in units, the number of kept rows of each unit that keeps several leaves it, too. Only
+numbers are sent back. Which rows a unit keeps is chosen as in every other table, by the place of each row among the
+unit's own rows.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class RowChooser:
         for k, values in enumerate(found.columns):
             days = read_days(options, values, where) if options.date or options.null else values
             missing = k == 1
-            # A missing cell is read even if no row has such a cell. Then the policy must not refuse the table for it.
+            # The cells end with a missing one. If no row has such a cell, the policy must not refuse the table for it.
             policy = self._policy if not missing or self._has_null(piece, cell) else OutOfDomain.CLAMP
             inside.append(rows_in(span, days, policy, where))
         name = self._keep(found.to_table({"inside": inside[0].astype(np.int64)}))

@@ -56,9 +56,9 @@ def _is_new(name: str) -> bool:
 def watch_files() -> Iterator[set[str]]:
     """Yield a set that collects the names of opened files.
 
-    A name is collected if its file is opened for writing, or if an earlier run may have written it. At the end, files
-    that no longer exist are removed from the set, as temporary files are. So are folders: numba opens a folder as a
-    file without a name, to find out whether it can keep code there.
+    A name is collected if its file is opened for writing, or if an earlier run may have written it. At the end, the
+    names of files that no longer exist, such as temporary files, are removed from the set. So are those of folders:
+    numba opens a folder as a file without a name, to find out whether it can keep code there.
     """
     _hook_once()
     files: set[str] = set()

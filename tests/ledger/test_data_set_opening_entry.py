@@ -43,7 +43,7 @@ def test_a_reserve_is_a_part_of_the_delta(delta: Fraction, reserve: Fraction) ->
     if reserve <= delta:
         assert Fraction(opened(delta=delta, reserve=reserve)["reserve"]) == reserve
     else:
-        with pytest.raises(InputError, match="more than delta, of which it is a part"):
+        with pytest.raises(InputError, match="it is a part of delta, so it must be at most"):
             opened(delta=delta, reserve=reserve)
 
 

@@ -332,7 +332,11 @@ def test_a_data_set_that_cannot_be_opened(ledger):
         ("people", {"epsilon": 9}, "has a data set named 'people'; its cap is fixed"),
         ("x", {"epsilon": 0}, "epsilon is 0"),
         ("x", {"epsilon": 1, "delta": 1}, "delta is 1"),
-        ("x", {"epsilon": 1, "delta": "1e-6", "reserve": "1e-5"}, "more than delta, of which it is a part .0.000001."),
+        (
+            "x",
+            {"epsilon": 1, "delta": "1e-6", "reserve": "1e-5"},
+            "so it must be at most 0.000001",
+        ),
         ("x", {"epsilon": 1, "relation": "bounded"}, "relation 'bounded' is unknown"),
         ("", {"epsilon": 1}, "a text of one line"),
         ("people\ufe0f", {"epsilon": 1}, "holds a character that is invisible"),

@@ -458,7 +458,7 @@ PLANTED: dict[type[Planted], str] = {
     ForgetsAfterAFailure: "after a failure the rows are not there any more",
     NegatesMissing: "part 1 by cases of negations: .* rows are counted twice",
     DerivesOnce: "rows with an attribute of the same name, derived by other cases: as many rows as expected",
-    FewParts: r"a part of many parts, each of the one before: \d+ rows are counted of \d+: rows are counted twice",
+    FewParts: r"the part that is left after many splits: \d+ rows are counted of \d+: rows are counted twice",
     DerivesByPosition: r"part \d with a derived attribute: as many rows as expected, but in other cells",
     ReadsAnything: "files are opened that are refused in memory",
     Shows: "a handle shows the number of its rows",

@@ -133,8 +133,8 @@ def test_counts_are_of_all_rows_parts_and_parts_of_parts(tmp_path: Path) -> None
     for part in range(3):
         expected[f"part {part + 1} by a derived attribute"] = grouped(lambda k: group[k] == part)  # noqa: B023
     expected["rows with an attribute of the same name, derived by other cases"] = grouped(lambda k: True, negated)
-    expected["rows with an attribute that was derived before another of its name"] = grouped(lambda k: group[k] == 0)
-    expected["a part of many parts, each of the one before"] = joint(lambda k: cells[k][:2] == (1, 1))
+    expected["rows with the first of two derived attributes of the same name"] = grouped(lambda k: group[k] == 0)
+    expected["the part that is left after many splits"] = joint(lambda k: cells[k][:2] == (1, 1))
     for part in range(3):
         expected[f"part {part + 1} by a derived attribute of a part"] = grouped(
             lambda k: cells[k][0] == 1 and group[k] == part  # noqa: B023

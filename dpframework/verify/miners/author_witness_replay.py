@@ -26,7 +26,7 @@ class WitnessReplay:
     subject
         The miner on a schema under a relation, with the witness's kinds of rows.
     tables
-        The two tables, that of the run first.
+        The two tables. The first is the one on which the transcript was recorded.
     transcript
         The record of the run with the witness's outputs.
     loss

@@ -63,11 +63,12 @@ def trace_queries(subject: Subject) -> Iterator[QueryCall]:
     """Yield the queries that some runs ask.
 
     Of queries with equal facts and a mechanism of the same name, only the first is yielded. For a plugin's queries, up
-    to `MOST_ALIKE` are yielded if their contents differ. A query's own comparison does not count, since it may leave
-    out what decides about the answer. A plugin's query that gets inputs is yielded with up to `MOST_INPUTS` different
-    inputs: the first inputs, and the last inputs of some runs.
+    to `MOST_ALIKE` are yielded if their contents differ. Contents are compared without the query's own `__eq__`, which
+    may leave out something on which the answer depends. A plugin's query that gets inputs is yielded with up to
+    `MOST_INPUTS` different inputs: the first inputs, and the last inputs of some runs.
 
-    Steps of a plugin's miner that none of these runs releases come last, since a branch may be taken too seldom.
+    These runs may not take a rare branch. So the queries of those steps of a plugin's miner that were never released
+    are yielded at the end.
     """
     seen: dict[Any, list[QueryCall]] = {}
     asked = set[int]()
@@ -140,7 +141,7 @@ def fit_rows(subject: Subject, rows: Rows) -> Rows:
 
 
 def rows_without_texts(subject: Subject) -> Rows:
-    """Return a table of about 30 rows of the kinds that a `Universe` has which knows the schema alone."""
+    """Return a table of about 30 rows, whose kinds are those of a `Universe` that is made from the schema alone."""
     kinds = Universe(subject.schema).kinds if subject.universe.texts else subject.universe.kinds
     return fit_rows(subject, bytes(k * k % kinds for k in range(30)))
 

@@ -158,13 +158,13 @@ def all_counts(engine: Engine, rows: Rows) -> dict[str, Any]:
         found[f"part {k + 1} by a derived attribute"] = grouped.evaluate(engine, part).tolist()
     again = engine.derive(rows, GROUP, NEGATIONS)
     found["rows with an attribute of the same name, derived by other cases"] = grouped.evaluate(engine, again).tolist()
-    found["rows with an attribute that was derived before another of its name"] = grouped.evaluate(
+    found["rows with the first of two derived attributes of the same name"] = grouped.evaluate(
         engine, engine.split(derived, GROUP)[0]
     ).tolist()
     part = engine.split(rows, SCHEMA["ward"])[1]
     for _ in range(DEEP):
         part = engine.split(part, SCHEMA["ill"])[1]
-    found["a part of many parts, each of the one before"] = JOINT.evaluate(engine, part).tolist()
+    found["the part that is left after many splits"] = JOINT.evaluate(engine, part).tolist()
     for k, part in enumerate(engine.split(engine.split(derived, SCHEMA["ill"])[1], GROUP)):
         found[f"part {k + 1} by a derived attribute of a part"] = grouped.evaluate(engine, part).tolist()
     return found
