@@ -80,7 +80,7 @@ from .queries.base import (
     Query as Query,
     Sensitivity as Sensitivity,
 )
-from .run.miner import (
+from .run.miner_base import (
     Example as Example,
     Miner as Miner,
     Witness as Witness,

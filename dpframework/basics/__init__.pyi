@@ -10,4 +10,4 @@ from .one_way_marginal_steps import NoisyHistogram as NoisyHistogram, OneWayMarg
 from .quantile_miners import MedianMiner as MedianMiner, QuantileMiner as QuantileMiner
 from .row_cap_miner import RowsPerUnitMiner as RowsPerUnitMiner
 from .share_and_top_k_miners import RatioMiner as RatioMiner, TopKMiner as TopKMiner
-from .sum_miner_and_base import SumMiner as SumMiner
+from .sum_miner_and_one_number_base import SumMiner as SumMiner

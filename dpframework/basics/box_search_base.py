@@ -21,7 +21,7 @@ from dpframework.plan.nodes import Node
 from dpframework.plan.spend_block_node import kind, spend
 from dpframework.queries.boxes import Box, BoxCounts
 from dpframework.run.private_table import PrivateTable
-from dpframework.run.spend_block_scope import SpendBlock
+from dpframework.run.spend_block_filter import SpendBlock
 
 BLOCK, KIND = "search", "counts"  # the names of the spend block and of its one kind of release
 

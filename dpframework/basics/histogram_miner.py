@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import attrs
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.bounds_parameter_checks import as_bounds, bounds_misfit
+from dpframework.basics.bounds_argument_check import as_bounds, bounds_misfit
 from dpframework.basics.cell_count_miner_base import TableMiner
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
@@ -18,7 +18,7 @@ from dpframework.facts.parameter_checks import named_once
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, beside
 from dpframework.results.frequencies import Frequencies
-from dpframework.run.miner import Example, Miner, Witness
+from dpframework.run.miner_base import Example, Miner, Witness
 from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable
 

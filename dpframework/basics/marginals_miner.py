@@ -49,7 +49,7 @@ from dpframework.queries.residual_changes import subsets
 from dpframework.results.error_bounds import UNCLIPPED, BoundKind, ErrorBound
 from dpframework.results.marginal_tables import MarginalTable, MarginalTables
 from dpframework.results.noisy_counts import Noisy
-from dpframework.run.miner import Example, Witness
+from dpframework.run.miner_base import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
 MOST_CELLS = 1 << 27  # the largest number of cells of all marginals together

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
 from dpframework.basics.share_errors import share_error
-from dpframework.basics.sum_miner_and_base import NumberMiner, number_examples, released_examples
+from dpframework.basics.sum_miner_and_one_number_base import NumberMiner, number_examples, released_examples
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
@@ -29,7 +29,7 @@ from dpframework.results.error_bounds import WORST_ROWS, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
 from dpframework.results.noisy_counts import CONFIDENCE
-from dpframework.run.miner import Example
+from dpframework.run.miner_base import Example
 from dpframework.run.private_table import PrivateTable
 
 _GRID = 257  # the number of values of a that are tried for a variance's interval (see `VarianceMiner`)

@@ -11,7 +11,7 @@ import attrs
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
 from dpframework.basics.row_cap_miner import released_rows_example
-from dpframework.basics.sum_miner_and_base import NumberMiner, released_examples
+from dpframework.basics.sum_miner_and_one_number_base import NumberMiner, released_examples
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
 from dpframework.plan.error_bounds_by_result import PlannedPart
@@ -20,7 +20,7 @@ from dpframework.queries.ranks import QuantileScores, as_quantile, quantile_text
 from dpframework.results.error_bounds import WORST_ROWS, BoundKind, ErrorBound
 from dpframework.results.estimates import QuantileEstimate
 from dpframework.results.groups import Groups
-from dpframework.run.miner import Example, Witness
+from dpframework.run.miner_base import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
 GROUPS = "groups"  # the name of the partition by the attributes in `by`

@@ -29,7 +29,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.output_overwrite_rule import require_output
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import PrivacyUnit
-from dpframework.run.miner import Example
+from dpframework.run.miner_base import Example
 from dpframework.run.miner_chain import MinerChain
 from dpframework.study.plugin_registry import registry
 from dpframework.study.study_file import load_study

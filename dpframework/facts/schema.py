@@ -19,14 +19,6 @@ import attrs
 from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attributes import Attribute, View
 from dpframework.facts.derived_columns import DerivedColumn, Input, derived_columns
-from dpframework.facts.derived_columns_in_schema import (
-    UnitRows,
-    inputs_of,
-    split_by_unit,
-    with_derived,
-    with_inputs,
-    without_derived,
-)
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.notebook_html import html_table
@@ -34,6 +26,14 @@ from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.public_lookup_tables import with_tables
 from dpframework.facts.read_options import ReadOptions, as_read_options
 from dpframework.facts.schema_text import schema_facts, schema_form, schema_text
+from dpframework.facts.schema_with_derived_columns import (
+    UnitRows,
+    inputs_of,
+    split_by_unit,
+    with_derived,
+    with_inputs,
+    without_derived,
+)
 from dpframework.facts.toml import parse_toml, prefix_errors
 from dpframework.facts.value_checks import MOST_ROWS as MOST_ROWS, check_counts, printable_name, require_list
 

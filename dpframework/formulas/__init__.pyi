@@ -3,11 +3,7 @@ from .certificates import (
     Certificate as Certificate,
     audit_certificate as audit_certificate,
 )
-from .evaluation import (
-    is_rational as is_rational,
-    value_of as value_of,
-)
-from .formula import (
+from .count_formula import (
     Formula as Formula,
     absolute as absolute,
     as_formula as as_formula,
@@ -24,6 +20,10 @@ from .formula import (
     rows_of_part as rows_of_part,
     sum_over_classes as sum_over_classes,
     x_log2_x as x_log2_x,
+)
+from .evaluation import (
+    is_rational as is_rational,
+    value_of as value_of,
 )
 from .formula_compiler import (
     compiled_for as compiled_for,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpframework.facts.errors import InputError
-from dpframework.formulas.formula import AGGREGATES, Formula, Operation, n, rows_of_part
+from dpframework.formulas.count_formula import AGGREGATES, Formula, Operation, n, rows_of_part
 
 
 def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = False) -> Any:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.formulas.formula import (
+from dpframework.formulas.count_formula import (
     AGGREGATES,
     Formula,
     Operation,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import read_ratio
-from dpframework.formulas.formula import Formula, Operation, PublicRange, cells
+from dpframework.formulas.count_formula import Formula, Operation, PublicRange, cells
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Shape, Total
 from dpframework.formulas.sensitivity_claims import Change, Claim, ScoreClaims
 

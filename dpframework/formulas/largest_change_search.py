@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.formulas.count_formula import Formula, Operation, PublicRange, as_formula
 from dpframework.formulas.evaluation import is_rational
-from dpframework.formulas.formula import Formula, Operation, PublicRange, as_formula
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Scored, Shape
 from dpframework.formulas.sensitivity_claims import Change, Claim, Counts, Neighbours, bound_at
 from dpframework.formulas.total_and_vector_refutations import find_refuting_rows, find_refuting_totals

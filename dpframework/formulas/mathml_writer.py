@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from html import escape
 
-from dpframework.formulas.formula import Formula, Operation
+from dpframework.formulas.count_formula import Formula, Operation
 from dpframework.formulas.score_structures import Adds, Parts, Shape
 
 #: The operations that need brackets: after the sign of a sum (`_IN_SUM`), as a factor (`_IN_PRODUCT`), and as the base

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from dpframework.facts.errors import InputError
+from dpframework.formulas.count_formula import AGGREGATES, Formula, Operation
 from dpframework.formulas.evaluation import is_rational, value_of
-from dpframework.formulas.formula import AGGREGATES, Formula, Operation
 from dpframework.formulas.proof_arguments import Argument, Fact, Rule
 from dpframework.formulas.proofs import vacuous
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts
@@ -32,7 +32,7 @@ from dpframework.formulas.smt_goal_ground_test import (
     range_problem,
 )
 from dpframework.formulas.smt_goal_writer import UnprovableError, divisions
-from dpframework.formulas.smt_goals_for_cells import simpler_claims
+from dpframework.formulas.smt_goals_for_cell_scores import simpler_claims
 from dpframework.formulas.smt_goals_for_totals import require_multilinear
 from dpframework.formulas.solvers import SOLVERS, solve
 

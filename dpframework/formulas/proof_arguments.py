@@ -14,7 +14,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.formulas.formula import AGGREGATES, Formula, form
+from dpframework.formulas.count_formula import AGGREGATES, Formula, form
 from dpframework.formulas.formula_json_reader import read_claim, read_formula, read_shape
 from dpframework.formulas.score_structures import Cells, Outer, Parts, Shape
 from dpframework.formulas.sensitivity_claims import Claim
@@ -56,7 +56,7 @@ class Fact:
     aggregate
         The sum or the largest value.
     text
-        The fact in SMT-LIB, with placeholders (see `smt_goals_for_parts.FACTS`).
+        The fact in SMT-LIB, with placeholders (see `smt_goals_for_part_scores.FACTS`).
     goals
         The two goals of the induction over classes: for no class, and for one more class.
     """
@@ -104,7 +104,7 @@ class Argument:
     def rules(self) -> tuple[str, ...]:
         """The names of the rules of this argument and of the arguments that it rests on, each once.
 
-        "the rest" and "zero cases" are names of rules by which goals are written (see `smt_goals_for_parts`).
+        "the rest" and "zero cases" are names of rules by which goals are written (see `smt_goals_for_part_scores`).
         """
         own: list[str] = [str(self.rule)]
         if isinstance(self.shape, Parts) and self.shape.body.leaves(*AGGREGATES) and self.goals:

@@ -15,7 +15,7 @@ from typing import final
 
 import attrs
 
-from dpframework.formulas.formula import AGGREGATES, Formula
+from dpframework.formulas.count_formula import AGGREGATES, Formula
 from dpframework.formulas.largest_change_search import find_refutation, in_range
 from dpframework.formulas.proof_arguments import Argument, Fact, Rule
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Shape
@@ -23,8 +23,8 @@ from dpframework.formulas.sensitivity_claims import Change, Claim, Neighbours
 from dpframework.formulas.sensitivity_from_small_tables import derive
 from dpframework.formulas.smt_goal_ground_test import ground_problem, range_problem
 from dpframework.formulas.smt_goal_writer import UnprovableError, without_claim
-from dpframework.formulas.smt_goals_for_cells import cell_goals, range_goals, simpler_claims
-from dpframework.formulas.smt_goals_for_parts import induction_goals, part_goals, provable_facts, replacement_goal
+from dpframework.formulas.smt_goals_for_cell_scores import cell_goals, range_goals, simpler_claims
+from dpframework.formulas.smt_goals_for_part_scores import induction_goals, part_goals, provable_facts, replacement_goal
 from dpframework.formulas.smt_goals_for_totals import outer_goals
 from dpframework.formulas.smt_goals_for_vectors import norm_goals
 from dpframework.formulas.solvers import CVC5, Z3, solve

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError
-from dpframework.formulas.formula import Formula, Operation
+from dpframework.formulas.count_formula import Formula, Operation
 from dpframework.formulas.score_structures import Cells, Parts, Scored
 from dpframework.formulas.smt_goal_writer import is_whole
 

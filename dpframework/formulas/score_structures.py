@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
+from dpframework.formulas.count_formula import AGGREGATES, Formula, Operation, cells, form, n, rows_of_part
 from dpframework.formulas.evaluation import value_of
-from dpframework.formulas.formula import AGGREGATES, Formula, Operation, cells, form, n, rows_of_part
 
 
 def _digest(shape_form: Any) -> str:

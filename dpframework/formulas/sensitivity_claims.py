@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import rational_above
-from dpframework.formulas.formula import Formula, Number, Operation, as_formula, form, rows, x_log2_x
+from dpframework.formulas.count_formula import Formula, Number, Operation, as_formula, form, rows, x_log2_x
 from dpframework.formulas.score_structures import Adds, Shape
 
 _Bound: TypeAlias = "Formula | Number"
@@ -166,7 +166,7 @@ def bound_at(bound: Formula, row_bound: int | None) -> Fraction:
 
     Examples
     --------
-    >>> from dpframework.formulas.formula import rows
+    >>> from dpframework.formulas.count_formula import rows
     >>> bound_at(1 - 2 / rows, 8), bound_at(1 - 2 / rows, None)
     (Fraction(3, 4), Fraction(1, 1))
     """

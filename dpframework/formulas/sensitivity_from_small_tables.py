@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError
-from dpframework.formulas.formula import Formula, Operation, as_formula, rows
+from dpframework.formulas.count_formula import Formula, Operation, as_formula, rows
 from dpframework.formulas.largest_change_search import (
     CLASSES,
     CLIMB_ROWS,

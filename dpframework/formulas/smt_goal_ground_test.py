@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
+from dpframework.formulas.count_formula import AGGREGATES, Formula, Operation, PublicRange, n, rows, rows_of_part
 from dpframework.formulas.evaluation import is_rational, value_of
-from dpframework.formulas.formula import AGGREGATES, Formula, Operation, PublicRange, n, rows, rows_of_part
 from dpframework.formulas.largest_change_search import settings
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Shape, table_rows
 from dpframework.formulas.sensitivity_claims import Change, Claim, ScoreClaims

@@ -14,7 +14,7 @@ from itertools import permutations
 from typing import TypeAlias
 
 from dpframework.facts.errors import DPFrameworkError
-from dpframework.formulas.formula import Formula, Operation, PublicRange
+from dpframework.formulas.count_formula import Formula, Operation, PublicRange
 
 #: The SMT-LIB terms of a numerator and a denominator.
 Ratio: TypeAlias = "tuple[str, str]"

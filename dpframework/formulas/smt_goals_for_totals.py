@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product as combinations
 
-from dpframework.formulas.formula import Formula, Operation
+from dpframework.formulas.count_formula import Formula, Operation
 from dpframework.formulas.score_structures import Outer, table_rows
 from dpframework.formulas.sensitivity_claims import Change, Claim
 from dpframework.formulas.smt_goal_writer import Goal, Ratio, UnprovableError, divisions, number_text, table_ratio

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpframework.formulas.formula import Formula, Operation, PublicRange
+from dpframework.formulas.count_formula import Formula, Operation, PublicRange
 from dpframework.formulas.score_structures import Adds
 from dpframework.formulas.sensitivity_claims import Change, Claim
 from dpframework.formulas.smt_goal_writer import Goal, Ratio, UnprovableError, total

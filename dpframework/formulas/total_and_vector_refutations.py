@@ -7,8 +7,8 @@ from fractions import Fraction
 from itertools import product as combinations
 from typing import Any
 
+from dpframework.formulas.count_formula import Operation, PublicRange
 from dpframework.formulas.evaluation import value_of
-from dpframework.formulas.formula import Operation, PublicRange
 from dpframework.formulas.score_structures import Adds, Outer, table_rows
 from dpframework.formulas.sensitivity_claims import Change, Claim, Neighbours
 

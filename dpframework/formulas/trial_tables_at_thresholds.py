@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.formulas.count_formula import AGGREGATES, Formula, Operation, as_formula, n, rows_of_part
 from dpframework.formulas.evaluation import value_of
-from dpframework.formulas.formula import AGGREGATES, Formula, Operation, as_formula, n, rows_of_part
 from dpframework.formulas.score_structures import Cells, Parts, Scored
 
 LARGEST_COUNT = 1 << 31  # the largest count at which a comparison is tried

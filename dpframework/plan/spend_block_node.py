@@ -2,7 +2,7 @@
 
 A block lists kinds of release: steps without their privacy parameter. During the run the miner looks at earlier
 releases and chooses kinds, parameters and the number of releases. The run adds up the costs. If a release would take a
-sum above its cap, the run refuses this release before it draws any noise (see `run.spend_block_scope`).
+sum above its cap, the run refuses this release before it draws any noise (see `run.spend_block_filter`).
 
 **Theorem.** However a miner chooses, using the schema and earlier releases, the block loses no more than its caps.
 

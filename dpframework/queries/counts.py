@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, as_attributes
 from dpframework.facts.logical_descriptions import Cases, Description
 from dpframework.facts.row_partitions import attributes_of
-from dpframework.formulas.formula import Formula, public
+from dpframework.formulas.count_formula import Formula, public
 from dpframework.formulas.score_structures import Adds
 from dpframework.formulas.sensitivity_claims import Change, ScoreClaims, norm_claims
 from dpframework.queries.base import Norm, Query, Sensitivity

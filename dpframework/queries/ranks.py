@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, decimal_text, exact
-from dpframework.formulas.formula import cells, most
+from dpframework.formulas.count_formula import cells, most
 from dpframework.formulas.score_structures import Cells
 from dpframework.formulas.sensitivity_claims import ScoreClaims, score_claims
 from dpframework.queries.base import Norm, Sensitivity

@@ -24,7 +24,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Cases, Description
 from dpframework.facts.row_partitions import attributes_of
 from dpframework.facts.value_checks import finite_number
-from dpframework.formulas.formula import public
+from dpframework.formulas.count_formula import public
 from dpframework.formulas.score_structures import Adds
 from dpframework.formulas.sensitivity_claims import Change, ScoreClaims, norm_claims
 from dpframework.queries.base import Norm, Query, Sensitivity

@@ -12,7 +12,7 @@ from dpframework.plan.error_bounds_by_result import parts_of
 from dpframework.plan.index import Reads
 from dpframework.reports.loss_text import bound_of, loss_text, share_of
 from dpframework.results.error_bounds import ErrorBound
-from dpframework.run.miner import parameter_form
+from dpframework.run.miner_base import parameter_form
 from dpframework.study.plan_runner_without_miner import PLANNED
 from dpframework.study.plugin_registry import registry
 from dpframework.study.study_plan import StudyPlan

@@ -1,4 +1,4 @@
-from .miner import (
+from .miner_base import (
     Example as Example,
     Miner as Miner,
     Witness as Witness,
@@ -18,4 +18,4 @@ from .release_scope import (
     Run as Run,
     Scope as Scope,
 )
-from .spend_block_scope import SpendBlock as SpendBlock
+from .spend_block_filter import SpendBlock as SpendBlock

@@ -25,7 +25,7 @@ from dpframework.tables.engine_base import InMemory, Rows
 
 if TYPE_CHECKING:
     from dpframework.run.gate import Gate
-    from dpframework.run.spend_block_scope import SpendBlock
+    from dpframework.run.spend_block_filter import SpendBlock
 
 NOTHING_GIVEN: Mapping[str, Any] = MappingProxyType({})
 
@@ -211,7 +211,7 @@ class PrivateTable:
         ReleaseRefused
             If this part of the plan has no such block, or it was opened before.
         """
-        from dpframework.run.spend_block_scope import BlockScope, SpendBlock
+        from dpframework.run.spend_block_filter import BlockScope, SpendBlock
 
         return SpendBlock(self._rows, BlockScope(self._scope, self._scope.spend(name)), self._gate)
 

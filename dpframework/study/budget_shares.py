@@ -29,7 +29,7 @@ from dpframework.facts.privacy_losses import decimal_text
 from dpframework.mechanisms.selection import Exponential
 from dpframework.plan.nodes import Node, Sequential
 from dpframework.plan.plan import Budget, Plan
-from dpframework.run.miner import Miner
+from dpframework.run.miner_base import Miner
 from dpframework.study.miner_builder import Share
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ MINERS = {
     "histogram": "histogram_miner:HistogramMiner",
     "crosstab": "crosstab_miner:CrosstabMiner",
     "marginals": "marginals_miner:MarginalsMiner",
-    "sum": "sum_miner_and_base:SumMiner",
+    "sum": "sum_miner_and_one_number_base:SumMiner",
     "mean": "mean_and_variance_miners:MeanMiner",
     "variance": "mean_and_variance_miners:VarianceMiner",
     "quantile": "quantile_miners:QuantileMiner",

@@ -13,7 +13,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy_losses import Amount, last_digit, positive
 from dpframework.plan.error_bounds_by_result import planned_parts
 from dpframework.results.error_bounds import ErrorBound
-from dpframework.run.miner import Miner
+from dpframework.run.miner_base import Miner
 from dpframework.study.budget_shares import Found, Shares, Way, nodes_of
 from dpframework.study.study_plan import StudyPlan
 

@@ -19,11 +19,11 @@ from dpframework.facts.errors import InputError, first_line, nearest
 from dpframework.facts.installed_packages import plugin_points
 from dpframework.facts.privacy_losses import Amount
 from dpframework.mechanisms import Mechanism
-from dpframework.run.miner import Miner
+from dpframework.run.miner_base import Miner
 from dpframework.run.observers import Observer
 from dpframework.study import built_in_components, hookspecs
-from dpframework.study.hook_calls import HookCalls
 from dpframework.study.miner_builder import Share, build_miner
+from dpframework.study.plugin_hook_calls import HookCalls
 from dpframework.tables.engine_base import Engine
 
 GROUP = "dpframework"

@@ -20,7 +20,7 @@ from dpframework.facts.schema import Schema
 from dpframework.plan.code_digests import PlannedCode
 from dpframework.plan.nodes import Node, Sequential, sequential
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
-from dpframework.run.miner import Miner
+from dpframework.run.miner_base import Miner
 from dpframework.run.miner_chain import require_sources
 from dpframework.run.observers import Observer
 from dpframework.run.run_recorder_interface import Recorder

@@ -13,7 +13,6 @@ import attrs
 
 from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.derived_columns import derived_columns
-from dpframework.facts.derived_columns_in_schema import extend
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError, first_line, nearest
 from dpframework.facts.path_containment import inner_path, require_inside
@@ -21,6 +20,7 @@ from dpframework.facts.privacy_losses import Amount, Relation, exact, positive
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.public_lookup_tables import with_tables
 from dpframework.facts.schema import Schema, read_schema
+from dpframework.facts.schema_with_derived_columns import extend
 from dpframework.facts.toml import kind_of, prefix_errors, read_toml, refuse_unknown, require_table, require_text
 from dpframework.study.owner_configuration import owner_places
 from dpframework.study.plugin_registry import Registry, registry as installed

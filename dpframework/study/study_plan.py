@@ -21,7 +21,7 @@ from dpframework.plan.error_bounds_by_result import planned_parts, previews
 from dpframework.plan.networkx_export import plan_graph
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.result import Drawable
-from dpframework.run.miner import Miner
+from dpframework.run.miner_base import Miner
 from dpframework.study.miner_builder import build_miner
 from dpframework.study.notebook_views import cost_bars
 from dpframework.study.plugin_registry import registry

@@ -12,7 +12,7 @@ from dpframework.facts.errors import DPFrameworkError, RunStopped, is_failure
 from dpframework.mechanisms.randomness import Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.plan.nodes import Sequential
 from dpframework.run.gate import Gate
-from dpframework.run.miner import Miner
+from dpframework.run.miner_base import Miner
 from dpframework.run.miner_chain import mine_part
 from dpframework.run.observers import Observer
 from dpframework.run.private_table import PrivateTable

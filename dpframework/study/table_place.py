@@ -28,7 +28,7 @@ from dpframework.tables.database_table import require_table_name
 from dpframework.tables.path_pattern_expansion import DATABASES, files_of, is_url, require_once
 
 if TYPE_CHECKING:
-    from dpframework.run.miner import Miner
+    from dpframework.run.miner_base import Miner
     from dpframework.run.run_recorder_interface import Recorder
     from dpframework.tables.coded_table import Table
     from dpframework.tables.database_table import DatabaseTable

@@ -12,7 +12,7 @@ import attrs
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.tables.cluster_table import OpenedTable, pickle
 from dpframework.tables.reading_progress import tell
-from dpframework.tables.shuffle_into_buckets import Shuffle, ShuffleFindings
+from dpframework.tables.shuffle_by_id_hash import Shuffle, ShuffleFindings
 from dpframework.tables.shuffle_on_workers import WorkerPlace
 from dpframework.tables.worker_messages import (
     Answer,

@@ -14,7 +14,7 @@ from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.row_partitions import Cut
 from dpframework.tables.cluster_worker import Derivation, Mask, SampleOf
 from dpframework.tables.engine_base import RelatedCaches
-from dpframework.tables.shuffle_into_buckets import Shuffle
+from dpframework.tables.shuffle_by_id_hash import Shuffle
 from dpframework.tables.table_files import Piece
 from dpframework.tables.worker_messages import ReadAnswer
 

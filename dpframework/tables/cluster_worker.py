@@ -29,7 +29,7 @@ from dpframework.tables.coded_table import Table
 from dpframework.tables.engine_base import Mapped
 from dpframework.tables.open_attribute_keys import add_counts
 from dpframework.tables.output_suppression import silenced
-from dpframework.tables.shuffle_into_buckets import Shuffle
+from dpframework.tables.shuffle_by_id_hash import Shuffle
 from dpframework.tables.shuffle_on_workers import ShuffledPieces, UnreachableError, WorkerPlace
 from dpframework.tables.table_builder import RowFindings
 from dpframework.tables.table_files import Piece

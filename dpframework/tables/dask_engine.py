@@ -32,7 +32,7 @@ from dpframework.tables.contribution_bounding import KEY_BYTES
 from dpframework.tables.dask_client import PATIENCE, Connection
 from dpframework.tables.engine_base import Engine, rows_of
 from dpframework.tables.open_attribute_keys import add_counts
-from dpframework.tables.piecewise_reading import shuffle_of
+from dpframework.tables.reading_in_worker_pieces import shuffle_of
 from dpframework.tables.table_builder import RowFindings, require_found
 from dpframework.tables.table_files import TableFiles
 from dpframework.tables.worker_messages import MISMATCH, AbsentAnswer, Answer, TallyAnswer, answer_of, require_answer

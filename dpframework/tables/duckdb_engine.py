@@ -11,6 +11,7 @@ from typing import final
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.value_checks import positive_count
+from dpframework.tables.database_row_selection import DAY, PLACE, RowChooser, SqlPiece
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.duckdb_connection import SOURCE, DuckDBConnection
 from dpframework.tables.parquet_files import ParquetFile
@@ -18,7 +19,6 @@ from dpframework.tables.path_pattern_expansion import is_url
 from dpframework.tables.sources import open_source
 from dpframework.tables.sql_connection import quote_name, text
 from dpframework.tables.sql_engine import SqlEngine
-from dpframework.tables.sql_row_choice import DAY, PLACE, RowChooser, SqlPiece
 from dpframework.tables.table_files import TableFiles
 
 _ROW = "file_row_number"

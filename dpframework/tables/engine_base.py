@@ -22,7 +22,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.parameter_checks import is_whole_number
 from dpframework.facts.row_partitions import Cut
-from dpframework.tables.block_parts_by_cut import parts_of
+from dpframework.tables.block_partition import parts_of
 from dpframework.tables.blocks import Block, pack_index, slice_arrays
 from dpframework.tables.count_width import in_64_bits
 from dpframework.tables.open_attribute_keys import add_counts

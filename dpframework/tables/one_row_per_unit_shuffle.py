@@ -1,7 +1,7 @@
 """A table with one row for each unit, made from rows that lie in several pieces.
 
 A piece is a part of a table that one worker reads. A bucket stands for a group of units, and gets their rows from all
-pieces (see `shuffle_into_buckets`). A piece sends each bucket the columns that aggregates read, for the rows of the
+pieces (see `shuffle_by_id_hash`). A piece sends each bucket the columns that aggregates read, for the rows of the
 bucket's units, in the order of rows. A bucket takes pieces in the order of the table, and so sees the rows of a unit in
 order. So sums are rounded as when one process reads, and first and last values are the same. The bucket's answer to a
 piece is the new rows of some units.
@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.derived_columns_in_schema import UnitRows
+from dpframework.facts.schema_with_derived_columns import UnitRows
 from dpframework.tables.contribution_bounding import number_units
 from dpframework.tables.encoding import EncodedColumn
 from dpframework.tables.ids import exact_ids
 from dpframework.tables.reading import with_ids
-from dpframework.tables.shuffle_into_buckets import (
+from dpframework.tables.shuffle_by_id_hash import (
     Shuffle,
     ShuffleFindings,
     SpreadPiece,

@@ -23,7 +23,7 @@ from dpframework.facts.schema import Schema
 from dpframework.tables.blocks import Block
 from dpframework.tables.cell_notation_reader import as_written
 from dpframework.tables.coded_table import Table
-from dpframework.tables.derivation import derived_cells, read_cells
+from dpframework.tables.derived_column_cells import derived_cells, read_cells
 from dpframework.tables.encoding import EncodedCells, EncodedColumn, cells_of, outside, require_fit, settle, unfit
 from dpframework.tables.engine_base import InMemory
 from dpframework.tables.output_suppression import silenced

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpframework.facts.argument_type_checks import typechecked
-from dpframework.facts.derived_columns_in_schema import UnitRows
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
+from dpframework.facts.schema_with_derived_columns import UnitRows
 from dpframework.tables.cell_notation_reader import as_written
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contribution_bounding import KEY_BYTES, RowChoice, number_units

@@ -1,7 +1,7 @@
 """A table whose units have several rows, read in pieces.
 
 A piece is a part of the table that one worker reads. A bucket stands for a group of ids, and hears of them from all
-pieces (see `shuffle_into_buckets`). Each piece sends each bucket how many rows it has of each id.
+pieces (see `shuffle_by_id_hash`). Each piece sends each bucket how many rows it has of each id.
 
 Whether a row is kept depends on a hash of its unit's id and of its place among the unit's own rows (see
 `contribution_bounding`). A bucket adds up, in the order of the table, how many rows of a unit the earlier pieces have.
@@ -32,7 +32,7 @@ from dpframework.tables.ids import exact_ids
 from dpframework.tables.open_attribute_keys import NO_KEY, KeyBook, KeyColumn
 from dpframework.tables.plain_cell_series import as_column
 from dpframework.tables.reading import add_rows, with_ids
-from dpframework.tables.shuffle_into_buckets import (
+from dpframework.tables.shuffle_by_id_hash import (
     Shuffle,
     ShuffleFindings,
     SpreadPiece,

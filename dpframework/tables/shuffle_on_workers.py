@@ -1,7 +1,7 @@
 """A worker's share of a shuffle: its pieces' messages to buckets, and its buckets' answers to pieces.
 
 A piece is a part of a table that the worker reads. A bucket stands for a group of ids, and hears of them from all
-pieces (see `shuffle_into_buckets`).
+pieces (see `shuffle_by_id_hash`).
 
 Workers ask each other for messages by Dask's calls of actors, over its connections (TLS, unless the owner trusts the
 network). No message passes through the scheduler or the client. Nor is a message the result of a Dask task. Dask would
@@ -16,7 +16,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.tables.coded_table import Table
-from dpframework.tables.shuffle_into_buckets import Shuffle, ShuffleFindings
+from dpframework.tables.shuffle_by_id_hash import Shuffle, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
 from dpframework.tables.table_files import Piece
 

@@ -17,18 +17,18 @@ from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import finite_number
 from dpframework.tables.coded_table import Table
+from dpframework.tables.crosstabs_by_grouping_sets import families, grouping_queries
+from dpframework.tables.database_row_selection import DAY, ID, NTH, ORDER, PLACE, UNIT, RowChooser, SqlPiece
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.encoding import Unfit, require_fit
 from dpframework.tables.engine_base import Rows
 from dpframework.tables.grouping_engine import CaseColumn, GroupingEngine, SelectedRows
-from dpframework.tables.grouping_sets import families, grouping_queries
 from dpframework.tables.joint_counts import Crosstab
 from dpframework.tables.sources import Source
 from dpframework.tables.sql_connection import SqlConnection, identifier, quote_name
 from dpframework.tables.sql_derivation import with_derived_columns
 from dpframework.tables.sql_encoding import SourceEncoder, SqlSource, needed_values
 from dpframework.tables.sql_expressions import SqlColumns
-from dpframework.tables.sql_row_choice import DAY, ID, NTH, ORDER, PLACE, UNIT, RowChooser, SqlPiece
 from dpframework.tables.sql_unit_aggregates import table_of_units
 from dpframework.tables.table_builder import RowFindings, require_found
 from dpframework.tables.table_files import TableFiles

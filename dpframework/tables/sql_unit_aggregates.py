@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.derived_columns import DerivedColumn
-from dpframework.facts.derived_columns_in_schema import UnitRows
 from dpframework.facts.expression_operand_domains import Numbers, Operand, domain_of
 from dpframework.facts.schema import Schema
+from dpframework.facts.schema_with_derived_columns import UnitRows
 from dpframework.facts.unit_aggregates import AGGREGATED, aggregate, row_parts
-from dpframework.tables.derivation import settle_cells
+from dpframework.tables.derived_column_cells import settle_cells
 from dpframework.tables.encoding import stored_dtype
 from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_derivation import numbers_of, read_of, read_places, with_numbers

@@ -1,7 +1,7 @@
 """Two views in separate files, joined by an id and read in pieces.
 
 A piece is a part of a view that one worker reads. A bucket stands for a group of ids, and hears of them from all pieces
-(see `shuffle_into_buckets`). Each piece sends how many rows have each of its ids. A piece of the right view also sends
+(see `shuffle_by_id_hash`). Each piece sends how many rows have each of its ids. A piece of the right view also sends
 the cells of one row of each id. This is enough, since a bucket joins only the ids that occur once in each view. The
 bucket's answer to a piece of the left view holds cells of rows of the right view. With each such row comes the position
 of the left row that it belongs to. So the joined rows are in the order of the left view, and pieces of the right view
@@ -21,7 +21,7 @@ from dpframework.facts.errors import DoesNotFit
 from dpframework.tables.contribution_bounding import number_units
 from dpframework.tables.ids import exact_ids, ids_in
 from dpframework.tables.plain_cell_series import Column, as_column
-from dpframework.tables.shuffle_into_buckets import (
+from dpframework.tables.shuffle_by_id_hash import (
     IdFinding,
     Shuffle,
     ShuffleFindings,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import DoesNotFit, InputError, NotOpened
 from dpframework.tables.encoding import Unfit
-from dpframework.tables.shuffle_into_buckets import IdFinding, ShuffleFindings
+from dpframework.tables.shuffle_by_id_hash import IdFinding, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
 
 MISMATCH = "a worker's answer does not match the request; check that all workers run dpframework in this version"

@@ -33,7 +33,7 @@ from dpframework.plan.nodes import step
 from dpframework.queries import Count, Query
 from dpframework.queries.answers_from_declared_attributes import answer_of, answers_of
 from dpframework.results.json_safe import to_json_safe
-from dpframework.run.miner import Example, Miner
+from dpframework.run.miner_base import Example, Miner
 from dpframework.run.miner_chain import shown_miner
 from dpframework.study.study import Study
 from dpframework.study.study_plan import StudyPlan
@@ -58,8 +58,8 @@ from dpframework.verify.queries.answer_changes import coordinates_of, measure
 from dpframework.verify.queries.answers_in_other_process import LocalAnswer, differences
 from dpframework.verify.queries.schema_variants import with_other_numbers
 from dpframework.verify.search_time_limit import Patience
+from dpframework.verify.tables.engine_variants import ByTables, Together
 from dpframework.verify.tables.neighbours import Sizes, Universe
-from dpframework.verify.tables.reference_engines import ByTables, Together
 from dpframework.verify.tables.small_table_engine import SmallTables
 
 # Values of epsilon or rho. With the first, outputs are almost pure noise. With the second, they have almost no noise.

@@ -13,7 +13,7 @@ from dpframework.accountant import BUILT_IN, Accountant
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
-from dpframework.run.miner import Example
+from dpframework.run.miner_base import Example
 from dpframework.verify.accountants.accountant_total_check import AccountantReport, check_accountant
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.distinguisher import distinguish

@@ -20,7 +20,7 @@ from dpframework.accountant import BUILT_IN, AdditiveAccountant
 from dpframework.reports import report_facts, tree_mermaid_and_dot
 from dpframework.reports.difference import difference
 from dpframework.reports.html import html_difference, html_report
-from dpframework.run.miner import Example
+from dpframework.run.miner_base import Example
 from dpframework.study.plugin_registry import GROUP, Registry
 from dpframework.verify import verify_examples
 

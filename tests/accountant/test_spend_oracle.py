@@ -24,7 +24,7 @@ from dpframework.plan import Node, Spend
 from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.run import Run
 from dpframework.run.gate import Gate
-from dpframework.run.spend_block_scope import BlockScope
+from dpframework.run.spend_block_filter import BlockScope
 
 ADD, REPLACE = dpf.Relation
 SCHEMA = dpf.Schema([dpf.Categorical("c", ["x", "y"]), dpf.Boolean("a")])

@@ -29,8 +29,8 @@ from dpframework.verify.accountants.exact_loss_oracle import (
     unit_neighbours,
 )
 from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.replay_on_other_table import Weigher, samples_of
 from dpframework.verify.miners.transcript import record
-from dpframework.verify.miners.transcript_replay import Weigher, samples_of
 from dpframework.verify.tables.neighbours import Universe
 from dpframework.verify.tables.small_table_engine import SmallTables, units_of
 from dpframework.verify.tables.unit_sample_check import assert_units_sampled

@@ -15,7 +15,7 @@ from exact_rows import look_at
 import dpframework as dpf
 from dpframework.basics import HistogramMiner, MeanMiner, PrivateBoundsMiner, VarianceMiner
 from dpframework.basics.quantile_miners import MedianMiner
-from dpframework.basics.sum_miner_and_base import SumMiner
+from dpframework.basics.sum_miner_and_one_number_base import SumMiner
 from dpframework.cli import main
 from dpframework.facts.privacy_losses import Relation
 from dpframework.plan.nodes import beside

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpframework.facts import InputError, Numeric, Schema, derive
-from dpframework.facts.derived_columns_in_schema import UnitRows, extend, split_by_unit
+from dpframework.facts.schema_with_derived_columns import UnitRows, extend, split_by_unit
 
 A, B = Numeric("a", 0, 9, bins=3), Numeric("b", 0, 9, bins=3)
 OF_ROW, OF_UNIT = derive("row", "a + 1"), derive("top", "max(a)", per="unit")

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 import dpframework as dpf
-from dpframework.formulas.formula import Formula, as_formula, cells, form, root, rows, x_log2_x
+from dpframework.formulas.count_formula import Formula, as_formula, cells, form, root, rows, x_log2_x
 from dpframework.formulas.rounding_error_bound import (
     UNIT_ROUNDOFF,
     _Error,

@@ -48,7 +48,7 @@ from dpframework.formulas import (
     scores_of,
     sum_over_classes,
 )
-from dpframework.formulas.formula import Formula, at_least, largest_over_classes, least, x_log2_x
+from dpframework.formulas.count_formula import Formula, at_least, largest_over_classes, least, x_log2_x
 from dpframework.formulas.largest_change_search import tables_of
 from dpframework.formulas.mathml_writer import shape_mathml
 from dpframework.formulas.score_structures import Adds, Shape

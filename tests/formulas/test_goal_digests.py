@@ -37,8 +37,8 @@ from dpframework.formulas import (
     sum_over_classes,
     x_log2_x,
 )
-from dpframework.formulas.smt_goals_for_cells import cell_goals, range_goals
-from dpframework.formulas.smt_goals_for_parts import FACTS, induction_goals, part_goals, replacement_goal
+from dpframework.formulas.smt_goals_for_cell_scores import cell_goals, range_goals
+from dpframework.formulas.smt_goals_for_part_scores import FACTS, induction_goals, part_goals, replacement_goal
 from dpframework.formulas.smt_goals_for_totals import outer_goals
 from dpframework.formulas.smt_goals_for_vectors import norm_goals
 

@@ -51,8 +51,8 @@ from dpframework.formulas import (
 from dpframework.formulas.certificates import Certificate, audit_certificate
 from dpframework.formulas.formula_json_reader import read_score_claims, read_shape, score_claims_form
 from dpframework.formulas.score_structures import Cells
-from dpframework.formulas.smt_goals_for_cells import cell_goals
-from dpframework.formulas.smt_goals_for_parts import induction_goals, part_goals
+from dpframework.formulas.smt_goals_for_cell_scores import cell_goals
+from dpframework.formulas.smt_goals_for_part_scores import induction_goals, part_goals
 
 pytestmark = needs_solvers
 

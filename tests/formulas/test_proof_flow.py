@@ -31,8 +31,8 @@ from dpframework.formulas import (
 )
 from dpframework.formulas.proof_arguments import Argument, Rule
 from dpframework.formulas.proofs import ProofSummary, prove_facts, vacuous
-from dpframework.formulas.smt_goals_for_cells import cell_goals, range_goals
-from dpframework.formulas.smt_goals_for_parts import part_goals
+from dpframework.formulas.smt_goals_for_cell_scores import cell_goals, range_goals
+from dpframework.formulas.smt_goals_for_part_scores import part_goals
 
 RISE = Claim("rise", 1)
 Answer = Callable[[str, str], bool]

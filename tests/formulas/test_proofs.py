@@ -47,8 +47,8 @@ from dpframework.formulas import (
     vacuous,
 )
 from dpframework.formulas.smt_goal_ground_test import ground_problem
-from dpframework.formulas.smt_goals_for_cells import cell_goals
-from dpframework.formulas.smt_goals_for_parts import part_goals
+from dpframework.formulas.smt_goals_for_cell_scores import cell_goals
+from dpframework.formulas.smt_goals_for_part_scores import part_goals
 from dpframework.formulas.solvers import SOLVERS, solve
 
 HALF = Fraction(1, 2)

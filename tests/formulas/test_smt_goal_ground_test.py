@@ -53,7 +53,7 @@ from dpframework.formulas.smt_goal_ground_test import (
     query_problem,
     range_problem,
 )
-from dpframework.formulas.smt_goals_for_cells import cell_goals, range_goals
+from dpframework.formulas.smt_goals_for_cell_scores import cell_goals, range_goals
 
 F = Fraction
 LOW, HIGH = public("low", 0, 1), public("high", -3, "1/2")

@@ -52,8 +52,8 @@ from dpframework.formulas.smt_goal_writer import (
     total,
     without_claim,
 )
-from dpframework.formulas.smt_goals_for_cells import cell_goals, simpler_claims
-from dpframework.formulas.smt_goals_for_parts import part_goals, provable_facts, replacement_goal
+from dpframework.formulas.smt_goals_for_cell_scores import cell_goals, simpler_claims
+from dpframework.formulas.smt_goals_for_part_scores import part_goals, provable_facts, replacement_goal
 from dpframework.formulas.smt_goals_for_totals import outer_goals
 from dpframework.formulas.smt_goals_for_vectors import norm_goals
 

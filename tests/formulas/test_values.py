@@ -42,8 +42,8 @@ from dpframework.formulas import (
     table_rows,
     x_log2_x,
 )
+from dpframework.formulas.count_formula import form, legend
 from dpframework.formulas.evaluation import is_rational, value_of
-from dpframework.formulas.formula import form, legend
 from dpframework.formulas.sensitivity_claims import LAST_INCREMENT, Neighbours
 from dpframework.formulas.sensitivity_from_small_tables import _plus, _simple_above, derive, fit_bound
 from dpframework.formulas.user_cache_folder import cache_folder, write_cached

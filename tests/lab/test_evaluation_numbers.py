@@ -10,7 +10,13 @@ import pytest
 from scipy.stats import spearmanr
 
 import dpframework as dpf
-from dpframework.lab.evaluation.distance_comparison import adjust_for_chance, chance_f_score, f_score, l1, pearson
+from dpframework.lab.evaluation.distance_matrix_comparison import (
+    adjust_for_chance,
+    chance_f_score,
+    f_score,
+    l1,
+    pearson,
+)
 from dpframework.lab.evaluation.exact_redescription_quality import RedescriptionQuality
 from dpframework.lab.evaluation.measure_correlations import correlations
 

@@ -13,7 +13,7 @@ import dpframework as dpf
 from dpframework.facts.logical_descriptions import Equals
 from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation.exact_redescription_quality import exact_counts
-from dpframework.lab.evaluation.trial import Trial
+from dpframework.lab.evaluation.trial_record import Trial
 from dpframework.lab.experiment.user_functions import Code
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions

@@ -13,7 +13,7 @@ import dpframework as dpf
 from dpframework.queries.block_counts_of_query import Counting
 from dpframework.queries.counts import cell_counts, marginal_counts
 from dpframework.tables import blocks, fast_code_counts
-from dpframework.tables.block_parts_by_cut import parts_of
+from dpframework.tables.block_partition import parts_of
 from dpframework.tables.blocks import Block, cells_of
 from dpframework.tables.encoding import code_dtype
 from dpframework.tables.fast_code_counts import counts_by_class, tally

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dpframework.formulas import Cells, Parts, cells, n, sum_over_classes
-from dpframework.formulas.formula import rows
+from dpframework.formulas.count_formula import rows
 from dpframework.formulas.sensitivity_claims import Change, Claim
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.formula_scores import _smaller, formula_sensitivity

@@ -12,7 +12,7 @@ import dpframework as dpf
 from dpframework.accountant.pure import PureAccountant
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.run.release_scope import Run
-from dpframework.run.spend_block_scope import BlockScope
+from dpframework.run.spend_block_filter import BlockScope
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 

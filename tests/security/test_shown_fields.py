@@ -18,7 +18,7 @@ from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.excel_file import ExcelFile
-from dpframework.tables.shuffle_into_buckets import IdFinding, ShuffleFindings
+from dpframework.tables.shuffle_by_id_hash import IdFinding, ShuffleFindings
 from dpframework.tables.sources import open_source
 from dpframework.tables.table_builder import RowFindings
 from dpframework.tables.worker_messages import ReadAnswer

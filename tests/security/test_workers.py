@@ -13,7 +13,7 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.tables.encoding import Unfit
-from dpframework.tables.shuffle_into_buckets import IdFinding, ShuffleFindings
+from dpframework.tables.shuffle_by_id_hash import IdFinding, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
 from dpframework.tables.worker_messages import (
     AbsentAnswer,

@@ -19,9 +19,9 @@ from dpframework.facts.errors import NotOpened
 from dpframework.tables import cluster_reading, cluster_worker, dask_client, dask_engine, shuffle_on_workers
 from dpframework.tables.cluster_table import ClusterRows
 from dpframework.tables.cluster_worker import ClusterWorker, SampleOf
-from dpframework.tables.piecewise_reading import shuffle_of
+from dpframework.tables.reading_in_worker_pieces import shuffle_of
 from dpframework.tables.row_bound_shuffle import BoundedRows
-from dpframework.tables.shuffle_into_buckets import IdFinding
+from dpframework.tables.shuffle_by_id_hash import IdFinding
 from dpframework.tables.shuffle_on_workers import ShuffledPieces, WorkerPlace
 from dpframework.tables.table_files import TableFiles
 from dpframework.tables.worker_messages import (

@@ -14,12 +14,12 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework.tables import grouping_sets, sql_encoding
+from dpframework.tables import crosstabs_by_grouping_sets, sql_encoding
+from dpframework.tables.database_row_selection import RowChooser
 from dpframework.tables.duckdb_connection import DuckDBConnection
 from dpframework.tables.sql_cell_conversion import ColumnType
 from dpframework.tables.sql_engine import SqlEngine
 from dpframework.tables.sql_expressions import SqlColumns
-from dpframework.tables.sql_row_choice import RowChooser
 from dpframework.verify import EngineConformance
 
 pytest.importorskip("duckdb", reason="the extra 'database' is not installed")
@@ -66,10 +66,10 @@ def collation(patch: Patch) -> None:
 
 
 def query_text(change: Callable[[str], str]) -> Callable[[Patch], None]:
-    text: Any = grouping_sets.GroupingQuery.text
+    text: Any = crosstabs_by_grouping_sets.GroupingQuery.text
 
     def plant(patch: Patch) -> None:
-        patch(grouping_sets.GroupingQuery, "text", property(lambda self: change(text.fget(self))))
+        patch(crosstabs_by_grouping_sets.GroupingQuery, "text", property(lambda self: change(text.fget(self))))
 
     return plant
 
@@ -111,7 +111,7 @@ def unbounded_pieces(patch: Patch) -> None:
 
 
 def brothers(patch: Patch) -> None:
-    patch(grouping_sets.Family, "_is_free", lambda self, steps: True)
+    patch(crosstabs_by_grouping_sets.Family, "_is_free", lambda self, steps: True)
 
 
 ODD = "test_labels_and_numbers_that_databases_confuse"

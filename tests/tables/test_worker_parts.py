@@ -20,7 +20,7 @@ from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.tables import dask_client, dask_unpickle_filter as plain
 from dpframework.tables.dask_client import Connection, _local_settings
 from dpframework.tables.encoding import Unfit
-from dpframework.tables.shuffle_into_buckets import (
+from dpframework.tables.shuffle_by_id_hash import (
     IdFinding,
     Shuffle,
     ShuffleFindings,

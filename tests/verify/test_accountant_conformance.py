@@ -17,7 +17,7 @@ from dpframework.facts import ByRelation
 from dpframework.plan.nodes import Node, Parallel
 from dpframework.plan.plan import Plan
 from dpframework.plan.spend_block_node import Spend
-from dpframework.run.miner import Example
+from dpframework.run.miner_base import Example
 from dpframework.verify import audit, check_accountant, verify_examples
 from dpframework.verify.accountants.accountant_conformance import AccountantConformance
 

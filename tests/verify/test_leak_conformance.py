@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dpframework.tables.engine_base import Engine
+from dpframework.verify.tables.engine_variants import ByTables, Together
 from dpframework.verify.tables.leak_conformance import LeakConformance
-from dpframework.verify.tables.reference_engines import ByTables, Together
 
 
 class Leaking(ByTables):

@@ -10,8 +10,8 @@ import pytest
 
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.tables.engine_base import Engine
+from dpframework.verify.tables.engine_variants import ByTables, Together
 from dpframework.verify.tables.people_conformance import PeopleConformance
-from dpframework.verify.tables.reference_engines import ByTables, Together
 
 
 class RowsForPeople(ByTables):

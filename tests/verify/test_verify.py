@@ -33,7 +33,7 @@ from dpframework.queries import (
     Sensitivity,
     Supports,
 )
-from dpframework.run.miner import Example
+from dpframework.run.miner_base import Example
 from dpframework.verify import (
     assert_not_told_apart,
     assert_private,
@@ -49,10 +49,10 @@ from dpframework.verify.conformance_suites import MechanismConformance, MinerCon
 from dpframework.verify.mechanisms.probe_answers import Probe
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.delta_tail_test import check_tail
+from dpframework.verify.miners.replay_on_other_table import Weigher, replay
 from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.table_search import label_rows, shrink_tables
 from dpframework.verify.miners.transcript import record
-from dpframework.verify.miners.transcript_replay import Weigher, replay
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Sizes, Universe, all_tables

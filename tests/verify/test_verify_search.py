@@ -18,7 +18,7 @@ from dpframework.verify import MinerConformance, assert_private, audit, check_lo
 from dpframework.verify.mechanisms.neighbour_answers import invent_answers
 from dpframework.verify.miner_verification import verify_examples
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.transcript_replay import Weigher
+from dpframework.verify.miners.replay_on_other_table import Weigher
 from dpframework.verify.miners.worst_transcript_search import outputs, worst_transcript
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dpframework.lab.evaluation import redescription_quality
-from dpframework.lab.evaluation.trial import Trial
+from dpframework.lab.evaluation.trial_record import Trial
 
 
 def reported_above(trial: Trial, *, least: float) -> Mapping[str, float]:

@@ -15,7 +15,7 @@ from dpframework.lab.evaluation.rank_tests import Friedman, MannWhitney, PageTre
 from dpframework.lab.evaluation.row_noise import distribution_preserving_noise, uniform_noise
 from dpframework.lab.evaluation.sklearn_baselines import EncodedClassifier, Encoding, cart
 from dpframework.lab.evaluation.table_folds import folds, select_rows
-from dpframework.lab.evaluation.trial import Measure, Trial
+from dpframework.lab.evaluation.trial_record import Measure, Trial
 
 __all__ = [
     "MEASURES",

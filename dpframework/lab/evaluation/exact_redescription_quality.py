@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.lab.evaluation.distinct_redescriptions import DIFFERENT, are_different, count_idle_literals
 from dpframework.lab.evaluation.table_folds import columns_of
-from dpframework.lab.evaluation.trial import NOT_PRIVATE
+from dpframework.lab.evaluation.trial_record import NOT_PRIVATE
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.results.noisy_counts import Noisy

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import known_by_name
-from dpframework.lab.evaluation.trial import NOT_PRIVATE
+from dpframework.lab.evaluation.trial_record import NOT_PRIVATE
 
 
 @final

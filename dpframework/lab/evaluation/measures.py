@@ -17,7 +17,7 @@ from dpframework.lab.evaluation.exact_redescription_quality import (
 from dpframework.lab.evaluation.pattern_retention import Retention, class_counts, retention_of
 from dpframework.lab.evaluation.prediction_quality import prediction_of
 from dpframework.lab.evaluation.sklearn_baselines import cart as learned_by_cart
-from dpframework.lab.evaluation.trial import Measure, Trial, find_once
+from dpframework.lab.evaluation.trial_record import Measure, Trial, find_once
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.tables.coded_table import Table

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import known_by_name, require_level
 from dpframework.facts.phrases import count_text
-from dpframework.lab.evaluation.trial import NOT_PRIVATE
+from dpframework.lab.evaluation.trial_record import NOT_PRIVATE
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from typing import final
 import attrs
 
 from dpframework.facts.privacy_unit import PrivacyUnit
-from dpframework.run.miner import Example, Miner
+from dpframework.run.miner_base import Example, Miner
 from dpframework.verify.mechanisms.loss_claim_check import UNIT
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.value_comparison import same

@@ -8,10 +8,10 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from dpframework.run.miner import Witness
+from dpframework.run.miner_base import Witness
 from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.replay_on_other_table import Weigher, replay
 from dpframework.verify.miners.transcript import Transcript
-from dpframework.verify.miners.transcript_replay import Weigher, replay
 from dpframework.verify.miners.worst_transcript_search import worst_transcript
 from dpframework.verify.tables.neighbours import Rows
 

@@ -22,6 +22,7 @@ from dpframework.verify.file_access_watch import watch_files
 from dpframework.verify.miners.audit_report import Violation
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.hidden_state import HiddenState, is_cache
+from dpframework.verify.miners.replay_on_other_table import TranscriptReplay, replay
 from dpframework.verify.miners.table_search import (
     Labelled,
     drop_labels,
@@ -31,7 +32,6 @@ from dpframework.verify.miners.table_search import (
     shrink_tables,
 )
 from dpframework.verify.miners.transcript import Transcript
-from dpframework.verify.miners.transcript_replay import TranscriptReplay, replay
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.queries.large_tables import telling_kinds
 from dpframework.verify.search_time_limit import Patience

@@ -29,7 +29,7 @@ from dpframework.verify.miners.query_trace import (
     takes_any_answers,
     trace_queries,
 )
-from dpframework.verify.miners.related_schema_replays import files_of_plan, run_problems
+from dpframework.verify.miners.replays_on_other_schemas import files_of_plan, run_problems
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.plugin_code import is_foreign
 from dpframework.verify.queries.answers_in_other_process import LocalAnswer, OtherProcess, differences

@@ -25,6 +25,7 @@ from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.run.release_scope import Charge
 from dpframework.verify.mechanisms.output_keys import NUMBERS, puts_out_numbers
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
+from dpframework.verify.miners.replay_on_other_table import core_loss
 from dpframework.verify.miners.transcript import (
     DerivationEvent,
     Event,
@@ -35,7 +36,6 @@ from dpframework.verify.miners.transcript import (
     WatchedGate,
     run_through,
 )
-from dpframework.verify.miners.transcript_replay import core_loss
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_table_engine import RowsHandle
 

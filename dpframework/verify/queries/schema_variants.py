@@ -30,7 +30,7 @@ from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
-from dpframework.run.miner import Miner
+from dpframework.run.miner_base import Miner
 from dpframework.verify.plugin_code import is_foreign_module, words_compared_with
 from dpframework.verify.queries.attribute_variants import (
     VALUES,

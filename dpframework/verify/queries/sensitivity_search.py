@@ -41,8 +41,8 @@ from dpframework.verify.queries.simulated_large_tables import (
 from dpframework.verify.queries.telling_row_search import answer_among, find_telling_rows
 from dpframework.verify.queries.texts_to_try import telling_texts
 from dpframework.verify.search_time_limit import Patience
+from dpframework.verify.tables.engine_variants import CountedTables, Halves, SmallTiles
 from dpframework.verify.tables.neighbours import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
-from dpframework.verify.tables.reference_engines import CountedTables, Halves, SmallTiles
 from dpframework.verify.tables.small_table_engine import SmallTables
 
 MOST_ROWS = 60  # the most rows that two small tables share

@@ -33,8 +33,8 @@ from dpframework.queries import Histogram
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contribution_bounding import KEY_BYTES
 from dpframework.tables.engine_base import InMemory
-from dpframework.tables.piecewise_reading import read_in_pieces
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
+from dpframework.tables.reading_in_worker_pieces import read_in_pieces
 from dpframework.tables.table_files import TableFiles
 from dpframework.verify.tables.confusable_ids import ID_KINDS, Person, people_of
 from dpframework.verify.tables.neighbours import Universe

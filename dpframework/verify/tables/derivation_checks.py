@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
-from dpframework.tables.derivation import with_derived
+from dpframework.tables.derived_column_cells import with_derived
 from dpframework.verify.tables.derivation_check_base import Columns, DerivationFindings, RowKinds, same_cells
 from dpframework.verify.tables.row_independence_checks import TablesReport
 from dpframework.verify.tables.unit_derivation_checks import Aggregating, UnitChecks, columns_of_units

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
-from dpframework.tables.derivation import with_derived
+from dpframework.tables.derived_column_cells import with_derived
 from dpframework.tables.unit_accumulators import UnitColumns
 from dpframework.verify.tables.derivation_check_base import Columns, DerivationFindings, RowKinds, same_cells, some_rows
 

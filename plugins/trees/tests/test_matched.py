@@ -31,7 +31,7 @@ from dpframework.verify import audit
 from dpframework.verify.conformance_suites import MinerConformance
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.author_witness_replay import replay_witness
-from dpframework.verify.miners.transcript_replay import Weigher
+from dpframework.verify.miners.replay_on_other_table import Weigher
 
 ROWS = 5000
 

@@ -26,8 +26,8 @@ from dpframework.redescriptions import p_values
 from dpframework.verify.conformance_suites import MechanismConformance, QueryConformance
 from dpframework.verify.mechanisms.probe_answers import Probe
 from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.replay_on_other_table import replay
 from dpframework.verify.miners.transcript import record
-from dpframework.verify.miners.transcript_replay import replay
 from dpframework.verify.tables.neighbours import Universe
 from dpframework.verify.tables.small_table_engine import SmallTables
 

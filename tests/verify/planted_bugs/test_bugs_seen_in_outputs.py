@@ -24,7 +24,7 @@ import dpframework as dpf
 from dpframework.accountant import PureAccountant
 from dpframework.mechanisms import Calibration, DiscreteLaplace, Exponential, Gaussian, Laplace, Losses, PermuteAndFlip
 from dpframework.queries import CandidateScores, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
-from dpframework.run.miner import Example
+from dpframework.run.miner_base import Example
 from dpframework.run.private_table import PrivateTable
 from dpframework.verify import LossReport, MinerConformance, Reader, audit, check_losses, check_reading, verify_examples
 from dpframework.verify.mechanisms.sampler_check import SamplerReport, check_sampler

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.tables.derivation import with_derived
+from dpframework.tables.derived_column_cells import with_derived
 from dpframework.tables.encoding import EncodedColumn
 from dpframework.verify import verify_examples
 from dpframework.verify.tables.derivation_check_base import DerivationFindings, same_cells, some_rows

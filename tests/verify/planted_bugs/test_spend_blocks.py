@@ -13,8 +13,8 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
 from dpframework.mechanisms.release_losses import Losses
 from dpframework.plan import Node
-from dpframework.run.miner import Example
-from dpframework.run.spend_block_scope import BlockScope
+from dpframework.run.miner_base import Example
+from dpframework.run.spend_block_filter import BlockScope
 from dpframework.verify import AuditReport, MinerConformance, audit
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")], rows=5)

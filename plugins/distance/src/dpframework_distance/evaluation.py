@@ -15,8 +15,14 @@ import attrs
 
 from dpframework.facts import InputError, nearest
 from dpframework.lab.evaluation import Trial
-from dpframework.lab.evaluation.distance_comparison import adjust_for_chance, chance_f_score, f_score, l1, pearson
-from dpframework.lab.evaluation.trial import NOT_PRIVATE, find_once
+from dpframework.lab.evaluation.distance_matrix_comparison import (
+    adjust_for_chance,
+    chance_f_score,
+    f_score,
+    l1,
+    pearson,
+)
+from dpframework.lab.evaluation.trial_record import NOT_PRIVATE, find_once
 from dpframework_distance.nonprivate import NONPRIVATE_CONTEXTS, dilca
 from dpframework_distance.value_distances import LearnedDistances
 

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
-from dpframework.basics.bounds_parameter_checks import as_bounds, bounds_misfit
+from dpframework.basics.bounds_argument_check import as_bounds, bounds_misfit
 from dpframework.basics.filter_and_group_miner_base import GroupedMiner, values_compared
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
@@ -28,7 +28,7 @@ from dpframework.queries.sums import BoundedSum, WithinBounds
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
-from dpframework.run.miner import Example, Miner, Witness
+from dpframework.run.miner_base import Example, Miner, Witness
 from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable
 

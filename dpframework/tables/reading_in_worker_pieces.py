@@ -1,6 +1,6 @@
 """Read a table in files piece by piece, as workers do. One process can do so, to test that pieces change no result.
 
-In a shuffle, pieces exchange what they know of the same ids (see `shuffle_into_buckets`).
+In a shuffle, pieces exchange what they know of the same ids (see `shuffle_by_id_hash`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpframework.tables.contribution_bounding import KEY_BYTES
 from dpframework.tables.encoding import EncodedColumn
 from dpframework.tables.one_row_per_unit_shuffle import RowsOfUnits
 from dpframework.tables.row_bound_shuffle import BoundedRows
-from dpframework.tables.shuffle_into_buckets import Shuffle, ShuffleFindings
+from dpframework.tables.shuffle_by_id_hash import Shuffle, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings, require_found
 from dpframework.tables.table_files import Piece, TableFiles
 from dpframework.tables.view_join_shuffle import JoinedRows

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import dpframework as dpf
 from dpframework.queries import Counting
 from dpframework.tables.engine_base import InMemory
-from dpframework.verify.tables.reference_engines import ByTables, Together, by_tables
+from dpframework.verify.tables.engine_variants import ByTables, Together, by_tables
 
 A, B = dpf.Categorical("a", ["x", "y", "z"]), dpf.Boolean("b")
 SCHEMA = dpf.Schema([A, B])

@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 from dpframework.facts import InputError, Numeric
 from dpframework.facts.column_read_options import ColumnOptions
 from dpframework.facts.derived_columns import DerivedColumn
-from dpframework.facts.derived_columns_in_schema import inputs_of, with_derived, with_inputs, without_derived
 from dpframework.facts.read_options import ReadOptions
+from dpframework.facts.schema_with_derived_columns import inputs_of, with_derived, with_inputs, without_derived
 
 FILE = [Numeric(name, 0, 9, bins=3) for name in "abc"]
 SUM, TWICE = DerivedColumn("sum", "a + b"), DerivedColumn("twice", "sum * 2")

@@ -10,8 +10,9 @@ tables.
 different places of these two rows, where a place is a cell or no cell.
 3. *Several rows.* Up to k rows are added to cells in any way. One goal covers all ways, with an unknown number of new
 rows for each cell. Under replacement, a second unknown number for each cell counts the rows that leave.
-4. *Zero cases.* As in `smt_goals_for_parts`, there is a goal for each choice of denominators that are 0, where all
-others are positive. There is also one goal for each denominator, which shows that this denominator is never negative.
+4. *Zero cases.* As in `smt_goals_for_part_scores`, there is a goal for each choice of denominators that are 0, where
+all others are positive. There is also one goal for each denominator, which shows that this denominator is never
+negative.
 5. *Extremes.* Let x and y change by at most b between two tables. Then max(x, y) changes by at most b, too. On the
 table with the higher maximum, the maximum equals x or y, say x. On the other table x is lower by at most b, and the
 maximum is at least x, so the maximum is lower by at most b, too. The same holds for a minimum, and by induction for any
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 from itertools import product as combinations
 
-from dpframework.formulas.formula import Formula, Operation
+from dpframework.formulas.count_formula import Formula, Operation
 from dpframework.formulas.score_structures import Cells
 from dpframework.formulas.sensitivity_claims import Change, Claim
 from dpframework.formulas.smt_goal_writer import Goal, Ratio, divisions, product, table_ratio, total

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product as combinations
 
-from dpframework.formulas.formula import AGGREGATES, Formula, Operation, n, rows, rows_of_part
+from dpframework.formulas.count_formula import AGGREGATES, Formula, Operation, n, rows, rows_of_part
 from dpframework.formulas.score_structures import Parts
 from dpframework.formulas.sensitivity_claims import Change, Claim, is_rows_or_more
 from dpframework.formulas.smt_goal_writer import Goal, Ratio, UnprovableError, divisions, table_ratio, total

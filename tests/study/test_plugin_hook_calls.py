@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from dpframework.study.hook_calls import HookCalls
 from dpframework.study.hookspecs import hookimpl
+from dpframework.study.plugin_hook_calls import HookCalls
 
 HOOK = "dpframework_miners"
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from dpframework.facts import InputError
 from dpframework.facts.privacy_losses import ByRelation
 from dpframework.facts.privacy_unit import UnitChange
-from dpframework.mechanisms.joint_loss_placeholder import CappedReleases, cap
+from dpframework.mechanisms.joint_loss_calibration import CappedReleases, cap
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.mechanisms.release_losses import Losses
 

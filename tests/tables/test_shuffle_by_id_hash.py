@@ -24,9 +24,9 @@ from dpframework.tables.contribution_bounding import ranges
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.ids import Ids, ids_in, ids_of
 from dpframework.tables.one_row_per_unit_shuffle import RowsOfUnits
-from dpframework.tables.piecewise_reading import read_in_pieces, shuffle_of
+from dpframework.tables.reading_in_worker_pieces import read_in_pieces, shuffle_of
 from dpframework.tables.row_bound_shuffle import BoundedRows, IdRows
-from dpframework.tables.shuffle_into_buckets import (
+from dpframework.tables.shuffle_by_id_hash import (
     IdFinding,
     Shuffle,
     ShuffleFindings,

@@ -14,7 +14,13 @@ from scipy.stats import pearsonr
 
 import dpframework as dpf
 from dpframework.lab.evaluation import Trial
-from dpframework.lab.evaluation.distance_comparison import adjust_for_chance, chance_f_score, f_score, l1, pearson
+from dpframework.lab.evaluation.distance_matrix_comparison import (
+    adjust_for_chance,
+    chance_f_score,
+    f_score,
+    l1,
+    pearson,
+)
 
 
 def random_distances(seed, size=6):
