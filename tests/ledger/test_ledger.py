@@ -32,7 +32,7 @@ from dpframework.ledger.chain import Chain
 from dpframework.ledger.journal_key_file import journal_key, key_place
 from dpframework.ledger.ledger import Ledger
 from dpframework.ledger.release_codec import fingerprint, from_json, to_json
-from dpframework.ledger.release_journal import Journal, seal
+from dpframework.ledger.release_journal import Journal, RunJournal, seal
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection, PermuteAndFlip
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
@@ -405,6 +405,35 @@ def test_a_table_that_cannot_be_read_charges_nothing(ledger, journal):
     assert ledger.data_set("people").left == 3
     assert not journal.exists()
     study.run(TABLE, ledger=ledger.run("people", journal=journal))
+
+
+@pytest.mark.parametrize("loaded", [3, dpf.Table.from_codes(OTHER, [[0]])])
+def test_what_was_read_and_is_not_the_table_of_the_study_ends_the_run(ledger, journal, loaded):
+    """Else the run would stay unfinished, and could read rows again and again under one approval."""
+    ledger.approve("people", study_of().plan(), by="b")
+    run = ledger.run("people", journal=journal)
+    with pytest.raises(dpf.InputError):
+        study_of().run(lambda: loaded, ledger=run)
+    people = ledger.data_set("people")
+    assert not run.unfinished
+    assert people.runs[run.id].end == "refused: table cannot be read"
+    assert [one.left for one in people.approvals] == [0]
+    assert not journal.exists()
+
+
+def test_each_reading_of_an_interrupted_run_is_recorded(ledger, journal):
+    """The rows that are read may decide how a run ends, so that its owner has to see how often it was begun."""
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    ledger.approve("people", study_of().plan(), by="b")
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            study_of().run(interrupted, ledger=ledger.run("people", journal=journal))
+    study_of().run(lambda: TABLE, ledger=ledger.run("people", journal=journal))
+    begun = [kind for kind in kinds(ledger) if kind in ("reading", "resumption", "run")]
+    assert begun == ["reading", "resumption", "resumption", "run"]
 
 
 # --- charges --------------------------------------------------------------------------------------------------------
@@ -1224,6 +1253,45 @@ def test_a_ledger_that_cannot_be_written_stops_the_run_which_then_goes_on(ledger
     study.run(TABLE, ledger=ledger.run("people", journal=journal))
     (recorded,) = ledger.data_set("people").runs.values()
     assert len(recorded.charges) == 4
+
+
+def test_after_a_charge_that_was_not_recorded_no_other_step_is_released(ledger, monkeypatch):
+    append, full = chain.Transaction.append, [dpf.InputError("people.ledger: cannot be written: the disk is full")]
+
+    def once_full(self, kind, content):
+        if kind == "charge" and full:
+            raise full.pop()
+        return append(self, kind, content)
+
+    def stubborn(table):
+        with pytest.raises(dpf.InputError, match="the disk is full"):
+            table.release("n")
+        return table.release("k")
+
+    study = study_of(dpf.sequential(count("0.25", "n"), count("0.25", "k")), stubborn)
+    ledger.approve("people", study.plan(), by="b")
+    monkeypatch.setattr(chain.Transaction, "append", once_full)
+    with pytest.raises(dpf.ReleaseRefused, match="has stopped and makes no more releases"):
+        study.run(TABLE, ledger=ledger.run("people"))
+    assert "charge" not in kinds(ledger)
+
+
+def test_a_run_that_is_interrupted_before_it_closes_its_journal_closes_it(ledger, journal, monkeypatch):
+    """Else no other process could resume the run, or take its results, while this one lives."""
+    leave, calls = RunJournal.leave, []
+
+    def interrupted_once(self):
+        calls.append(self)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        leave(self)
+
+    monkeypatch.setattr(RunJournal, "leave", interrupted_once)
+    ledger.approve("people", study_of().plan(), by="b")
+    run = ledger.run("people", journal=journal)
+    with pytest.raises(KeyboardInterrupt):
+        study_of().run(TABLE, ledger=run)
+    Journal(journal, journal_key(Chain(ledger.path), make=False)).close()
 
 
 @pytest.mark.parametrize(
