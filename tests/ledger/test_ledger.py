@@ -421,6 +421,23 @@ def test_what_was_read_and_is_not_the_table_of_the_study_ends_the_run(ledger, jo
     assert not journal.exists()
 
 
+def test_a_table_in_memory_that_does_not_fit_uses_up_the_approval(ledger, journal):
+    """Whether its rows fit depends on them, and nothing but the number of approved runs bounds what that reveals."""
+    schema = dpf.Schema([dpf.Boolean("ill")], max_rows=5)
+    study = study_of(count(), lambda table: table.release("n"), schema=schema)
+    ledger.approve("people", study.plan(), by="b")
+    run = ledger.run("people", journal=journal)
+    with pytest.raises(dpf.InputError, match="max_rows"):
+        study.run(dpf.Table.from_codes(schema, [[0] * 9]), ledger=run)
+    people = ledger.data_set("people")
+    assert [one.left for one in people.approvals] == [0]
+    assert people.runs[run.id].end.startswith("refused: ")
+    assert not run.unfinished
+    assert not journal.exists()
+    with pytest.raises(dpf.PlanRefused, match="approved for 1 run"):
+        study.run(never, ledger=ledger.run("people", journal=journal))
+
+
 def test_each_reading_of_an_interrupted_run_is_recorded(ledger, journal):
     """The rows that are read may decide how a run ends, so that its owner has to see how often it was begun."""
 
