@@ -267,6 +267,7 @@ def test_a_run_is_charged_its_whole_plan_whatever_it_releases(ledger):
     assert people.spent.epsilon == 1
     (run,) = people.runs.values()
     assert (run.id, run.end, run.charges) == (results.run, "finished", ["m/n"])
+    assert entries(ledger)[-1].content["releases"] == 1
     assert results.to_dict()["run"] == run.id
     assert results.plan.hash == run.plan == results.to_dict()["plan"]
 
@@ -1312,10 +1313,15 @@ def test_a_run_that_is_interrupted_before_it_closes_its_journal_closes_it(ledger
 
 
 @pytest.mark.parametrize(
-    ("error", "why"),
-    [(ValueError, "the mechanism .* failed with ValueError"), (KeyboardInterrupt, "the release before it failed")],
+    ("error", "together", "why"),
+    [
+        (ValueError, False, "the mechanism .* failed with ValueError"),
+        (ValueError, True, "the release before it failed"),
+        (KeyboardInterrupt, False, "the release before it failed"),
+        (KeyboardInterrupt, True, "the release before it failed"),
+    ],
 )
-def test_a_release_that_fails_is_the_last_one(ledger, journal, monkeypatch, error, why):
+def test_a_release_that_fails_is_the_last_one(ledger, journal, monkeypatch, error, together, why):
     ledger.approve("people", study_of().plan(), by="b")
     release = PermuteAndFlip.release
 
@@ -1327,7 +1333,10 @@ def test_a_release_that_fails_is_the_last_one(ledger, journal, monkeypatch, erro
         with pytest.raises((dpf.InputError, KeyboardInterrupt)):
             table.release("town")
         monkeypatch.setattr(PermuteAndFlip, "release", release)
-        return [part.release("ill") for part in table.partition(dpf.Equals("town", "A"))]
+        parts = table.partition(dpf.Equals("town", "A"))
+        if together:
+            return table.release_many((part, "ill", {}) for part in parts)
+        return [part.release("ill") for part in parts]
 
     monkeypatch.setattr(PermuteAndFlip, "release", broken)
     with pytest.raises(dpf.DPFrameworkError, match=why):
