@@ -22,6 +22,7 @@ from dpframework.verify.accountants.exact_loss_oracle import (
     renyi,
     unit_neighbours,
 )
+from dpframework.verify.accountants.nested_plans import nested_cases, nested_noise
 
 ADD, REPLACE = Relation
 
@@ -43,6 +44,8 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
     ("release", "a count with a large epsilon", 8, 32, 8, 32),
     ("release", "a count with a small epsilon", 1 / 32, 1 / 2048, 1 / 32, 1 / 2048),
     ("release", "a histogram with much Gaussian noise", NO, 1 / 512, NO, 1 / 512),
+    ("release", "a count with a very large epsilon", 40, 800, 40, 800),
+    ("release", "a count with a very small epsilon", 0.001, 5e-7, 0.001, 5e-7),
     ("no claim", "a step that has a claim under replace-one only, beside a count", NO, NO, 2, 1),
     ("no claim", "a choice between such a step and a count", NO, NO, 1, 0.5),
     ("no claim", "such a step, twice", NO, NO, 2, 1),
@@ -56,9 +59,14 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
     ("sequential", "6 counts, one after another", 1.5, 0.1875, 1.5, 0.1875),
     ("repeat", "the same count, 12 times", 1.5, 0.09375, 1.5, 0.09375),
     ("repeat", "the same count, 100 times", 50, 12.5, 50, 12.5),
+    ("repeat", "the same selection, 100 times", 50, 12.5, 50, 12.5),
+    ("repeat", "the same selection, 256 times", 16, 0.5, 16, 0.5),
+    ("sequential", "50 counts, one after another", 12.5, 1.5625, 12.5, 1.5625),
+    ("sequential", "a count, post-processing, and a count", 2, 1, 2, 1),
     ("either", "a cheap branch or an expensive one", 2, 2, 2, 2),
     ("either", "an expensive branch or a cheap one", 2, 2, 2, 2),
     ("either", "a choice of branches after a selection, with post-processing", 1.5, 17 / 32, 1.5, 17 / 32),
+    ("either", "a choice of five branches, of which the fourth is expensive", 1, 0.5, 1, 0.5),
     ("either", "a choice within a choice", 2, 2, 2, 2),
     ("either", "Laplace or Gaussian noise, 12 times", NO, 6, NO, 6),
     ("parallel", "a count in each part", 1, 0.5, 1, 0.25),
@@ -69,10 +77,13 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
     ("parallel", "three parts, each more expensive than the one before", 1, 0.5, 0.75, 0.15625),
     ("parallel", "three parts, of which the first and the last are expensive", 1, 0.5, 1, 0.25),
     ("parallel", "four parts, all equally expensive", 0.5, 0.125, 0.5, 0.0625),
+    ("parallel", "six parts, of which the fifth and the sixth are expensive", 1, 0.5, 0.75, 0.15625),
+    ("parallel", "six parts, of which the first and the fourth are expensive", 1, 0.5, 0.9375, 113 / 512),
     ("parallel", "one part, of the rows that a description holds for", 1, 0.5, 0.5, 0.125),
     ("parallel", "parts of parts", 1.5, 0.625, 1.5, 0.3125),
     ("parallel", "parts, twice", 1, 0.25, 1, 0.125),
     ("overlap", "a partition, and another of the same rows", 2, 1, 2, 0.5),
+    ("overlap", "two partitions by the same attribute", 2, 1, 2, 0.5),
     ("overlap", "all rows, and then their parts", 2, 1, 2, 1),
     ("overlap", "a tree: a selection, and then a leaf or the parts that were selected", 1.5, 0.625, 1.5, 0.625),
     ("sample", "a count of a sample", sampled(0.3, 1), 0.5, NO, NO),
@@ -88,21 +99,34 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
     ("sample", "a sample of each part", sampled(0.3, 1), 0.5, NO, NO),
     ("sample", "a count of a sample, twice", 2 * sampled(0.3, 1), 1, NO, NO),
     ("sample", "little Gaussian noise on a small sample", NO, 2, NO, NO),
+    ("sample", "little Gaussian noise on a sample", NO, 2, NO, NO),
+    (
+        "sample anew",
+        "two counts of one sample, each of its own sample in a resumed run",
+        3.71947848,
+        9,
+        NO,
+        NO,
+    ),
     ("replaced sample", "a number that shows whether a row is in the sample", NO, NO, NO, NO),
     ("exact delta", "a count with an exact delta", NO, 0.5, NO, 0.5),
     ("exact delta", "the same beside Gaussian noise", NO, 0.625, NO, 0.625),
     ("exact delta", "the same in each part", NO, 0.5, NO, 0.25),
     ("exact delta", "the same on a sample", NO, 0.5, NO, NO),
     ("exact delta", "the same for people", NO, 0.5, NO, 0.5),
+    ("exact delta", "the same, twice", NO, 1, NO, 1),
     ("unit", "a histogram", 1, 0.5, 1, 0.5),
     ("unit", "two histograms", 1.5, 0.625, 1.5, 0.625),
     ("unit", "Gaussian noise", NO, 0.125, NO, 0.125),
     ("unit in parts", "a count in each part", 1, 0.5, 1, 0.25),
     ("unit in parts", "a cheap part and an expensive one", 1.5, 0.625, 1, 0.1875),
+    ("unit", "little Gaussian noise, for families of four", NO, 8, NO, 8),
+    ("unit in parts", "a count in each part, for trios", 0.5, 0.125, 0.5, 0.0625),
     ("unit", "a count, for families of four", 0.5, 0.125, 0.5, 0.125),
     ("unit in parts", "a count in each part, for families of four", 0.5, 0.125, 0.5, 0.0625),
     ("unit in a sample", "a count of a sample of people", sampled(0.3, 1), 0.5, NO, NO),
     ("unit in a sample", "a count of a sample of rows", 2 * sampled(0.3, 0.5), 0.5, NO, NO),
+    ("unit in a sample", "a count of a sample of rows, for four rows", 4 * sampled(0.3, 0.25), 0.5, NO, NO),
     # a block costs its caps; in parts half of them for a row that moves, whose new place costs what the old one does
     ("block", "a block, spent on one histogram", 1, 0.5, 1, 0.5),
     ("block", "a block, spent on two histograms", 1, 0.5, 1, 0.5),
@@ -119,10 +143,33 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
 def test_the_plans_are_those_that_are_totalled_by_hand() -> None:
     assert [(case.rule, case.text) for case in CASES] == [case[:2] for case in TOTALS]
     assert list(dict.fromkeys(case.rule for case in CASES if case.rule in MISTAKES)) == [
-        rule for rule in MISTAKES if rule != "move"
+        rule for rule in MISTAKES if rule not in ("move", "nested")
     ]
-    assert [case.unit.rows for case in CASES] == [1] * 57 + [2] * 6 + [4] * 2 + [2] * 2 + [1, 1, 1, 1, 2, 1, 1, 1, 2]
+    rows = [(case.unit.rows, case.text) for case in CASES if case.unit.rows > 1]
+    assert [number for number, _ in rows] == [2, *[2] * 5, 4, 3, 4, 4, 2, 2, 4, 2, 2]
+    assert [text for number, text in rows if number == 3] == ["a count in each part, for trios"]
     assert [case.unit.id for case in CASES if case.unit.rows == 2] == ["person"] * 7 + [None] + ["person"] * 2
+
+
+def test_compositions_are_nested_two_and_three_deep_and_in_a_tree() -> None:
+    """The expensive release is listed, not the choice: with epsilon 1, twice in each repeat, beside 0.75 elsewhere."""
+    cases = {(case.text, case.unit.rows): case for case in nested_cases()}
+    assert len(cases) == len(nested_cases()) == 5**2 + 5 * 4 * 3 + 1 + 5 * 4
+    assert {case.rule for case in cases.values()} == {"nested"}
+    assert len(nested_noise()) == 5 * 4
+    for text, epsilon in (
+        ("a selection in a repeat in a repeat", 4),
+        ("a selection in a choice in a sample", sampled(0.3, 1)),
+        ("a selection in a sample in a choice", 0.5),
+        ("a selection in a sequence in a repeat in parts", 3.5),
+    ):
+        case = cases[text, 1]
+        assert PureAccountant(ADD).total(case.plan(ADD, Fraction(0))).epsilon == pytest.approx(epsilon, rel=1e-9)
+    listed = cases["a selection in a choice in a repeat", 1].listed_plan(ADD, Fraction(0))
+    assert [step.name for step in listed.steps()] == ["n"]
+    assert largest_ratio(listed) == pytest.approx(2, rel=1e-6)
+    deep = max(cases.values(), key=lambda case: len(case.text))
+    assert PureAccountant(ADD).total(deep.plan(ADD, Fraction(0))).epsilon == 1 + 3 * Fraction(3, 4)
 
 
 @pytest.mark.parametrize(

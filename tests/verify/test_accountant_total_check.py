@@ -354,6 +354,8 @@ def tried(kind: Any, *texts: str, deltas: Any = (0,), relations: Any = (ADD,)) -
     """The report on a few of the plans, in their order."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(accountants, "CASES", tuple(CASES[text] for text in texts))
+        patched.setattr(accountants, "nested_cases", tuple)
+        patched.setattr(accountants, "nested_noise", tuple)
         return check_accountant(kind, deltas=deltas, relations=relations)
 
 

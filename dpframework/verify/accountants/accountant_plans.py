@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.logical_descriptions import Cases, Equals
+from dpframework.facts.logical_descriptions import And, Cases, Equals
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Mechanism, PartitionSelection, PermuteAndFlip
@@ -35,11 +35,15 @@ from dpframework.verify.accountants.exact_loss_oracle import SCHEMA
 A, C = SCHEMA["a"], SCHEMA["c"]
 PERSON = PrivacyUnit("person", 2)
 ASSERTED = PrivacyUnit(rows=2)  # no column names the units: the owner of the data asserts that a unit has 2 rows
+TRIO = PrivacyUnit("trio", 3)
 FAMILY = PrivacyUnit("family", 4)
+FOUR_ROWS = PrivacyUnit(rows=4)
 LARGE, SMALL = 8, Fraction(1, 32)  # epsilons so large, or so small, that an accountant may use another formula there
+LARGEST, SMALLEST = 40, Fraction(1, 1000)
 LITTLE = Fraction(1, 512)  # a rho so small that Renyi divergences of orders above 64 give its epsilon
 MANY = 6  # a number of releases beyond which an accountant may use another formula
 VERY_MANY = 100  # so many releases that bounds which grow with the root of this number are smaller than sums
+MOST = 256  # so many releases that an accountant may approximate their loss by a normal distribution
 ADD, REPLACE = Relation
 
 #: For each rule of composition, the mistake that its plans reveal. The simplest rules come first: if one of them fails,
@@ -55,6 +59,8 @@ MISTAKES = {
     "move": "parts are charged less than is lost when a row leaves one of them and enters another",
     "overlap": "the parts of two partitions are charged as disjoint, although each row lies in a part of both",
     "sample": "releases from a sample are charged less than they lose (the rate times epsilon is not an upper bound)",
+    "sample anew": "its `samples_anew` is wrong: releases from a sample are charged less than is lost if a resumed run "
+    "draws the sample again",
     "replaced sample": "a release from a sample is charged less than one from all rows, but its output may show that "
     "the replaced row is in the sample",
     "exact delta": "the delta that releases have of their own is dropped, or is not subtracted from the study's delta "
@@ -64,6 +70,7 @@ MISTAKES = {
     "unit in a sample": "releases from a sample are charged less than a unit of several rows loses",
     "block": "a block is charged less than its caps, which its miner can reach",
     "block in a plan": "blocks in parts, branches, repetitions or samples are charged less than their caps cost there",
+    "nested": "compositions within compositions are charged less than they lose",
 }
 
 
@@ -144,6 +151,16 @@ def _histogram(name: str, mechanism: Mechanism, attribute: Any = C) -> Step:
 _ONE, _TWO = _histogram("h", DiscreteLaplace(1)), _histogram("h", DiscreteLaplace(2))
 _HALF, _GAUSSIAN = _histogram("h", DiscreteLaplace("0.5")), _histogram("g", Gaussian("0.125"))
 _SELECTED = step("n", Count(), PartitionSelection(1, "0.02"))
+_MOST = _histogram("h", Gaussian(8))  # with so little noise, a converted rho is near the loss
+_SIX = Cases(
+    [
+        And([Equals("a", "true"), Equals("c", "x")]),
+        And([Equals("a", "true"), Equals("c", "y")]),
+        Equals("a", "true"),
+        Equals("c", "x"),
+        Equals("c", "y"),
+    ]
+)
 _UNEQUAL = parallel(_count("n", "0.5"), sequential(_count("m"), _count("k", "0.5")), by=A)
 _UNCLAIMED = step("r", _IllAndRows(), DiscreteLaplace(1))  # has no claim under add-or-remove-one
 _KIND = kind("h", Histogram(C), DiscreteLaplace)
@@ -159,6 +176,8 @@ CASES = (
     Case("release", "a count with a large epsilon", _count("n", LARGE)),
     Case("release", "a count with a small epsilon", _count("n", SMALL)),
     Case("release", "a histogram with much Gaussian noise", _histogram("g", Gaussian(LITTLE))),
+    Case("release", "a count with a very large epsilon", _count("n", LARGEST)),
+    Case("release", "a count with a very small epsilon", _count("n", SMALLEST)),
     Case(
         "no claim",
         "a step that has a claim under replace-one only, beside a count",
@@ -184,6 +203,16 @@ CASES = (
     ),
     Case("repeat", f"the same count, {2 * MANY} times", repeat(2 * MANY, _count("n", "0.125"))),
     Case("repeat", f"the same count, {VERY_MANY} times", repeat(VERY_MANY, _count("n", "0.5"))),
+    Case(
+        "repeat", f"the same selection, {VERY_MANY} times", repeat(VERY_MANY, _histogram("s", PermuteAndFlip("0.5"), A))
+    ),
+    Case("repeat", f"the same selection, {MOST} times", repeat(MOST, _histogram("s", PermuteAndFlip("0.0625"), A))),
+    Case(
+        "sequential",
+        f"{VERY_MANY // 2} counts, one after another",
+        sequential(*(_count(f"n{k}", "0.25") for k in range(VERY_MANY // 2))),
+    ),
+    Case("sequential", "a count, post-processing, and a count", sequential(_count("n"), post("p", ["n"]), _count("m"))),
     Case("either", "a cheap branch or an expensive one", either(_histogram("k", DiscreteLaplace("0.5")), _TWO)),
     Case("either", "an expensive branch or a cheap one", either(_TWO, _histogram("k", DiscreteLaplace("0.5")))),
     Case(
@@ -194,6 +223,11 @@ CASES = (
             either(_histogram("k", DiscreteLaplace("0.5")), _ONE),
             post("p", ["s"]),
         ),
+    ),
+    Case(
+        "either",
+        "a choice of five branches, of which the fourth is expensive",
+        either(*(_count(f"n{k}", "0.25") for k in range(3)), _ONE, _count("m", "0.5")),
     ),
     Case("either", "a choice within a choice", either(_ONE, either(_histogram("k", DiscreteLaplace("0.5")), _TWO))),
     # A branch that costs more alone may cost less in a long sequence: losses with long tails add up slowly.
@@ -229,6 +263,16 @@ CASES = (
     ),
     Case(
         "parallel",
+        "six parts, of which the fifth and the sixth are expensive",
+        parallel(*(_count(f"n{k}", "0.25") for k in range(4)), _count("k"), _count("m", "0.5"), by=_SIX),
+    ),
+    Case(
+        "parallel",
+        "six parts, of which the first and the fourth are expensive",
+        parallel(*(_count(f"n{k}", Fraction(k, 8)) for k in (8, 1, 2, 7, 3, 4)), by=_SIX),
+    ),
+    Case(
+        "parallel",
         "one part, of the rows that a description holds for",
         parallel(_count("n"), by=[Equals("a", "true")]),
     ),
@@ -238,6 +282,11 @@ CASES = (
         "overlap",
         "a partition, and another of the same rows",
         sequential(parallel(_count("n"), by=A, name="one"), parallel(_count("m"), by=C, name="two")),
+    ),
+    Case(
+        "overlap",
+        "two partitions by the same attribute",
+        sequential(parallel(_count("n"), by=A, name="one"), parallel(_count("m"), by=A, name="two")),
     ),
     Case(
         "overlap",
@@ -273,6 +322,13 @@ CASES = (
     Case("sample", "a sample of each part", parallel(sample("0.3", _count("n")), by=A)),
     Case("sample", "a count of a sample, twice", repeat(2, sample("0.3", _count("n")))),
     Case("sample", "little Gaussian noise on a small sample", sample("0.01", step("n", Count(), Gaussian(2)))),
+    Case("sample", "little Gaussian noise on a sample", sample("0.3", step("n", Count(), Gaussian(2)))),
+    Case(
+        "sample anew",
+        "two counts of one sample, each of its own sample in a resumed run",
+        sample("0.1", repeat(2, _count("n", 3))),
+        spent=repeat(2, sample("0.1", _count("n", 3))),
+    ),
     Case(
         "replaced sample",
         "a number that shows whether a row is in the sample",
@@ -284,16 +340,20 @@ CASES = (
     Case("exact delta", "the same in each part", parallel(_SELECTED, by=C)),
     Case("exact delta", "the same on a sample", sample("0.3", _SELECTED)),
     Case("exact delta", "the same for people", _SELECTED, PERSON),
+    Case("exact delta", "the same, twice", repeat(2, _SELECTED)),
     # units of several rows
     Case("unit", "a histogram", _ONE, PERSON),
     Case("unit", "two histograms", sequential(_ONE, _histogram("k", DiscreteLaplace("0.5"))), PERSON),
     Case("unit", "Gaussian noise", _GAUSSIAN, PERSON),
     Case("unit in parts", "a count in each part", parallel(_count("n"), by=C), PERSON),
     Case("unit in parts", "a cheap part and an expensive one", _UNEQUAL, PERSON),
+    Case("unit", "little Gaussian noise, for families of four", _MOST, FAMILY),
+    Case("unit in parts", "a count in each part, for trios", parallel(_count("n", "0.5"), by=A), TRIO),
     Case("unit", "a count, for families of four", _count("n", "0.5"), FAMILY),
     Case("unit in parts", "a count in each part, for families of four", parallel(_count("n", "0.5"), by=C), FAMILY),
     Case("unit in a sample", "a count of a sample of people", sample("0.3", _count("n")), PERSON),
     Case("unit in a sample", "a count of a sample of rows", sample("0.3", _count("n")), ASSERTED),
+    Case("unit in a sample", "a count of a sample of rows, for four rows", sample("0.3", _count("n")), FOUR_ROWS),
     # blocks of releases that are chosen during a run
     Case("block", "a block, spent on one histogram", _BLOCK, spent=_ONE),
     Case("block", "a block, spent on two histograms", _BLOCK, spent=repeat(2, _HALF)),

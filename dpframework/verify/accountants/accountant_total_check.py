@@ -24,11 +24,12 @@ from dpframework.facts.privacy_losses import Amount, PrivacyLoss, Relation, deci
 from dpframework.facts.privacy_unit import ROW
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan.node_kind_table import kind_of
-from dpframework.plan.nodes import Node, sequential, step, walk
+from dpframework.plan.nodes import Node, either, repeat, sequential, step, walk
 from dpframework.plan.plan import Plan
 from dpframework.queries import Count
 from dpframework.verify.accountants.accountant_plans import CASES, MISTAKES, Case
 from dpframework.verify.accountants.exact_loss_oracle import RAREST, delta_at, largest_ratio, pairs_of, renyi
+from dpframework.verify.accountants.nested_plans import CHOSEN, nested_cases, nested_noise
 from dpframework.verify.problem_report_base import ProblemReport
 
 #: An accountant is tried for studies with these deltas. Deltas that the accountant does not admit are left out.
@@ -114,10 +115,12 @@ class _AccountantCheck:
         for delta in self.deltas:
             for relation in self.relations:
                 self._totals(relation, delta, CASES)
-                if not (self.faults or self.others):
-                    self._charges(relation, delta)
+                for check in (self._charges, self._chosen) if delta else (self._charges,):
+                    if not (self.faults or self.others):
+                        check(relation, delta)
                 if delta == self.deltas[0] and not (self.faults or self.others):
                     self._deleted(relation, delta)
+                    self._totals(relation, delta, nested_cases() + (nested_noise() if delta else ()))
         tiny = self._try(f"delta_for({decimal_text(TINY)})", functools.partial(self.kind.delta_for, TINY))
         if tiny and any(self.deltas) and not (self.faults or self.others):
             for relation in self.relations:
@@ -126,7 +129,7 @@ class _AccountantCheck:
             self.others["deltas"] = f"accountant '{self.name}' admits none of the deltas to try"
         elif not self.claimed:
             self.others.setdefault("nothing", f"accountant '{self.name}' has no total of any plan, not even of a count")
-        rules = {case.rule for case in CASES} - {"no claim", "replaced sample"}
+        rules = {case.rule for case in CASES} - {"no claim", "replaced sample", "sample anew"}
         unclaimed = [rule for rule in MISTAKES if rule in rules - self.claimed]
         return AccountantReport(self.name, self.tried, (*self.others.values(), *self._sentences()), tuple(unclaimed))
 
@@ -147,7 +150,7 @@ class _AccountantCheck:
         """Compare the total of each plan with its exact loss. After a rule's first fault, skip its other plans."""
         for case in cases:
             rule = case.rule_under(relation)
-            if (rule, relation) in self.faults:
+            if (rule, relation) in self.faults or (rule == "sample anew" and not self.kind.samples_anew):
                 continue
             plan = case.plan(relation, delta)
             total = self._total(case, plan, delta)
@@ -155,8 +158,10 @@ class _AccountantCheck:
                 continue
             self.claimed.add(case.rule)
             self.tried += 1
-            made = case.listed_plan(relation, delta)
-            if found := self._excess(made, total, has_claim(plan)):
+            # A pure loss does not depend on the study's delta, and is listed once for all of them.
+            listed = case.listed_plan(relation, delta if total.delta else Fraction(0))
+            if found := self._excess(listed, total, has_claim(plan)):
+                made = case.listed_plan(relation, delta)
                 self.faults[rule, relation] = self._sentence(case, plan, made, total, found)
 
     def _total(self, case: Case, plan: Plan, delta: Fraction) -> PrivacyLoss | None:
@@ -268,7 +273,7 @@ class _AccountantCheck:
 
         Opening a plan charges its total to the accountant. One plan is opened by the accountant and a second one by a
         copy of it. As copies share their charges, `spent` of the accountant must cover both plans. If the first plan
-        uses up the budget, the second must be refused.
+        uses up the budget, or leaves less than the second one needs, the second must be refused.
         """
         count, histogram = (case.plan(relation, delta) for case in CASES[:2])
         where = f"accountant '{self.name}' under {relation}"
@@ -290,11 +295,16 @@ class _AccountantCheck:
                     )
             limited = self.kind(relation, epsilon=alone.epsilon, delta=delta)
             limited.open(histogram)
-            try:
-                limited.open(histogram)
-            except PlanRefused:
+            if self._opens(limited, histogram):
+                return "a second plan is opened for which the budget has nothing left"
+            if alone.epsilon and self._opens(self.kind(relation, epsilon=alone.epsilon / 2, delta=delta), histogram):
+                return "a plan is opened that costs more than the budget"
+            together = self.kind(relation, delta=delta).total(attrs.evolve(both, root=repeat(2, histogram.root)))
+            if together is None or together.epsilon is None or together.epsilon <= alone.epsilon:
                 return ""
-            return "a second plan is opened for which the budget has nothing left"
+            limited = self.kind(relation, epsilon=(alone.epsilon + together.epsilon) / 2, delta=delta)
+            limited.open(histogram)
+            return "a second plan is opened that costs more than is left" if self._opens(limited, histogram) else ""
 
         try:
             wrong = self._try("opening two plans", spend)
@@ -302,6 +312,45 @@ class _AccountantCheck:
             wrong = f"a plan that fits the budget is refused: {refused}"
         if wrong:
             self.others.setdefault("charges", f"{where}: {wrong}")
+
+    @staticmethod
+    def _opens(accountant: Accountant[Any], plan: Plan) -> bool:
+        """Tell whether an accountant opens a plan."""
+        try:
+            accountant.open(plan)
+        except PlanRefused:
+            return False
+        return True
+
+    def _chosen(self, relation: Relation, delta: Fraction) -> None:
+        """Choose the second plan by the first one's output, if the accountant says that this may be done.
+
+        If each choice fits a budget of epsilon, the two plans together must not exceed delta at this epsilon.
+        """
+        if not self.kind.chosen_plans:
+            return
+        for first, choices in CHOSEN:
+            one, *others = (Case("chosen", "", node).plan(relation, delta) for node in (first, *choices))
+            spent = [self._try("opening two plans", functools.partial(self._spent, one, other)) for other in others]
+            known = [loss.epsilon for loss in spent if loss is not None and loss.epsilon is not None]
+            if len(known) < len(spent):
+                continue
+            total = PrivacyLoss(epsilon=max(known), delta=delta)
+            together = Case("chosen", "", sequential(first, either(*choices))).plan(relation, delta)
+            found = self._excess(together, total, claim=True)
+            if found:
+                self.others["chosen"] = (
+                    f"accountant '{self.name}': two plans, of which the second is chosen by what the first one "
+                    f"releases, under {relation} {found}: its `chosen_plans` is wrong"
+                )
+                return
+
+    def _spent(self, *plans: Plan) -> PrivacyLoss | None:
+        """Return what an accountant has spent after it has opened some plans."""
+        accountant = self.kind(plans[0].relation, delta=plans[0].budget.delta)
+        for plan in plans:
+            accountant.open(plan)
+        return accountant.spent
 
 
 @functools.lru_cache(maxsize=1024)

@@ -36,6 +36,7 @@ KINDS = tuple(itertools.product(range(2), range(3)))  # all kinds of rows, as co
 SOME_KINDS = (KINDS[0], KINDS[1], KINDS[3], KINDS[5])  # kinds that together have all values of both attributes
 # How far a noisy output may lie from the exact answers, or from 0 on samples. Outputs farther away are left out.
 FURTHEST = 60
+LARGEST_LOSS = 700  # the largest loss whose exponential fits a double
 RAREST = 1e-14  # outputs with a lower probability are left out
 
 #: The codes of each row, followed by the name of its unit if rows name their units.
@@ -47,9 +48,9 @@ Atoms: TypeAlias = tuple[tuple[float, float], ...]
 #: so outputs with equal ratios may be merged. If the largest value is taken, f depends on the ratio p / q alone.
 Functional: TypeAlias = Callable[[float, float], float]
 
-#: For each plan, the probabilities of all outputs of its samples, by the id of the sample's node and the rows of both
+#: For each plan, the probabilities of all outputs of its steps and samples, by the id of the node and the rows of both
 #: tables. The node is kept beside them, so that no other node gets its id.
-_SAMPLED: weakref.WeakKeyDictionary[Plan, dict[Any, tuple[Sample, Atoms]]] = weakref.WeakKeyDictionary()
+_KNOWN: weakref.WeakKeyDictionary[Plan, dict[Any, tuple[Node, Atoms]]] = weakref.WeakKeyDictionary()
 
 
 @final
@@ -87,23 +88,17 @@ class Oracle:
         The numbers p and q are the probabilities of the outputs that were released before, on the first table and on
         the second.
         """
-        parts = tuple(part for part in parts if part.before != part.after)  # equal rows have equal outputs
+        parts = tuple(_one_by_one(parts))
         if not parts:
             return self.functional(p, q)
         part, rest = parts[0], parts[1:]
         node, before, after = part.node, part.before, part.after
         match node:
-            case Step():
+            case Step() | Repeat(part=Step()):
                 atoms = self._outputs(part)
-                while rest and isinstance(rest[0].node, Step):
+                while rest and _is_one_step(rest[0].node):
                     atoms, rest = _together(atoms, self._outputs(rest[0])), rest[1:]
                 return self._over(atoms, rest, p, q)
-            case Post():
-                return self.value(rest, p, q)
-            case Sequential():
-                return self.value((*(NodeOnRows(n, before, after) for n in node.parts), *rest), p, q)
-            case Repeat():
-                return self.value((*[NodeOnRows(node.part, before, after)] * node.times, *rest), p, q)
             case Either():
                 return max(self.value((NodeOnRows(n, before, after), *rest), p, q) for n in node.parts)
             case Parallel():
@@ -117,7 +112,15 @@ class Oracle:
         return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms if p * a or q * b)
 
     def _outputs(self, part: NodeOnRows) -> Atoms:
-        """Return the probabilities of a step's outputs on both tables. Outputs with equal ratios are merged."""
+        """Return the probabilities of the outputs of a step or its repeat. Outputs with equal ratios are merged."""
+        if isinstance(part.node, Repeat):
+            return _power(self._outputs(NodeOnRows(part.node.part, part.before, part.after)), part.node.times)
+        known = _KNOWN.setdefault(self.plan, {})
+        if (key := (id(part.node), part.before, part.after)) not in known:
+            known[key] = part.node, self._step_outputs(part)
+        return known[key][1]
+
+    def _step_outputs(self, part: NodeOnRows) -> Atoms:
         assert isinstance(part.node, Step)
         calibration = self.plan.calibration(part.node)
         assert calibration is not None
@@ -129,7 +132,7 @@ class Oracle:
 
     def _sample(self, node: Sample, before: Rows, after: Rows) -> Atoms:
         """Return the probabilities of a sample's outputs on both tables. Outputs with equal ratios are merged."""
-        known = _SAMPLED.setdefault(self.plan, {})
+        known = _KNOWN.setdefault(self.plan, {})
         if (key := (id(node), before, after)) not in known:
             one, other = (_joint(node, self.plan, rows) for rows in (before, after))
             least, most = np.minimum(one, other), np.maximum(one, other)
@@ -142,6 +145,25 @@ class Oracle:
             # If the node were deleted, another node might get its id. So the node is kept, too.
             known[key] = node, tuple(zip(p, q, strict=True))
         return known[key][1]
+
+
+def _is_one_step(node: Node) -> bool:
+    """Tell whether a node is a step, or repeats one."""
+    return isinstance(node.part if isinstance(node, Repeat) else node, Step)
+
+
+def _one_by_one(parts: Iterable[NodeOnRows]) -> Iterator[NodeOnRows]:
+    """Yield what is released one after another. Equal rows have equal outputs, so such parts are left out."""
+    for part in parts:
+        node, before, after = part.node, part.before, part.after
+        if before == after or isinstance(node, Post):
+            continue
+        if isinstance(node, Sequential):
+            yield from _one_by_one(NodeOnRows(n, before, after) for n in node.parts)
+        elif isinstance(node, Repeat) and not _is_one_step(node):
+            yield from _one_by_one([NodeOnRows(node.part, before, after)] * node.times)
+        else:
+            yield part
 
 
 def _splits(node: Parallel, before: Rows, after: Rows) -> Iterator[tuple[NodeOnRows, ...]]:
@@ -170,6 +192,8 @@ def _joint(node: Node, plan: Plan, rows: Rows) -> NDArray[np.float64]:
             assert calibration is not None
             answer = np.atleast_1d(_answer(node.query, rows))
             return _chances(calibration, answer.tobytes(), answer.dtype)
+        case Post():
+            return np.ones(1)
         case Sequential():
             return functools.reduce(_outer, (_joint(part, plan, rows) for part in node.parts))
         case Repeat():
@@ -219,6 +243,14 @@ def _answer(query: Query, rows: Rows) -> Any:
 def _together(one: Atoms, other: Atoms) -> Atoms:
     """Return the probabilities of pairs of outputs that are drawn independently of each other."""
     return _merge((a * c, b * d) for (a, b), (c, d) in itertools.product(one, other))
+
+
+def _power(atoms: Atoms, times: int) -> Atoms:
+    """Return the probabilities of lists of outputs that are drawn `times` times, by repeated squaring."""
+    if times == 1:
+        return atoms
+    half = _power(atoms, times // 2)
+    return _together(_together(half, half), atoms) if times % 2 else _together(half, half)
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -339,5 +371,5 @@ def renyi(plan: Plan, order: float, pairs: Iterable[tuple[Rows, Rows]] | None = 
 
 def delta_at(plan: Plan, epsilon: float, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
     """Return the smallest delta for which (epsilon, delta) holds on all pairs."""
-    factor = math.exp(epsilon)
-    return worst(Oracle(plan, lambda p, q: max(p - factor * q, 0.0)), pairs)
+    factor = math.exp(epsilon) if epsilon < LARGEST_LOSS else math.inf
+    return worst(Oracle(plan, lambda p, q: max(p - factor * q, 0.0) if q else p), pairs)

@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from verify.test_accountant_conformance import Pure
+from verify.test_accountant_conformance import Pure, scaled
 
 import dpframework as dpf
 from dpframework.accountant import composition
 from dpframework.facts import ByRelation
 from dpframework.facts.privacy_losses import Relation
-from dpframework.plan.nodes import Either, Node, Parallel, Repeat, Sample
+from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sample, Sequential
 from dpframework.plan.plan import Plan
 from dpframework.verify import check_accountant
 
@@ -194,6 +194,190 @@ class LargerDelta(Curves):
         return max(float(found.min()), 0.0)
 
 
+class ByEnds(ByKind):
+    """A choice costs the larger of its first and its last branch."""
+
+    def either(self, parts: Any) -> ByRelation:
+        return super().either([parts[0], parts[-1]])
+
+
+class RowsInPairs(ByKind):
+    """The rows of a unit move in pairs, and the odd one is forgotten."""
+
+    def spread(self, parts: Any, rows: int) -> ByRelation:
+        return scaled(composition.parallel(parts), Fraction(rows - rows % 2, rows))
+
+
+class NormalSums(ByKind):
+    """Thirty or more releases from the same rows compose by the root of their number."""
+
+    def sequential(self, parts: Any) -> ByRelation:
+        whole = super().sequential(parts)
+        return whole if len(parts) < 30 else scaled(whole, Fraction(2, math.isqrt(len(parts))))
+
+
+class LargestOfFive(ByKind):
+    """Of five or more parts the two most expensive are looked up by a partition the wrong way round."""
+
+    def parallel(self, parts: Any) -> ByRelation:
+        whole, added = super().parallel(parts), [part.add_or_remove_one for part in parts]
+        if len(parts) < 5 or whole.replace_one is None:
+            return whole
+        moved = sum((added[k] for k in np.argpartition(np.array(added, float), 2)[:2]), Fraction(0))
+        return ByRelation(whole.add_or_remove_one, max(moved, *(part.replace_one for part in parts)))
+
+
+class PartitionsOnce(ByKind):
+    """Two partitions by the same attribute count as one that has the parts of both."""
+
+    def own(self, node: Node, plan: Plan) -> ByRelation | None:
+        if isinstance(node, Sequential) and len({getattr(part, "by", part) for part in node.parts}) == 1:
+            return self.over_parts([self.amount_of(part, plan) for part in node.parts], plan)
+        return None
+
+
+class PartByPart(ByKind):
+    """Two partitions by the same attribute cost what one costs that makes both releases in each part: honest."""
+
+    def own(self, node: Node, plan: Plan) -> ByRelation | None:
+        if not isinstance(node, Sequential) or not all(isinstance(part, Parallel) for part in node.parts):
+            return None
+        if len({(part.by, len(part.parts)) for part in node.parts}) > 1 or len(node.parts[0].children) < 2:
+            return None
+        columns = zip(*(plan.index.parts_of(part) for part in node.parts), strict=True)
+        costs = [self.sequential([self.amount_of(part, plan) for part in column]) for column in columns]
+        return self.over_parts(costs, plan)
+
+
+class FreeAfterwards(ByKind):
+    """What is released after post-processing counts as post-processing."""
+
+    def own(self, node: Node, plan: Plan) -> ByRelation | None:
+        if not isinstance(node, Sequential):
+            return None
+        before = itertools.takewhile(lambda part: not isinstance(part, Post), node.parts)
+        return self.sequential([self.amount_of(part, plan) for part in before])
+
+
+class RepeatsOfRepeats(ByKind):
+    """A repeat within a repeat is made as often as the larger number says."""
+
+    def own(self, node: Node, plan: Plan) -> ByRelation | None:
+        if isinstance(node, Repeat) and isinstance(node.part, Repeat):
+            return self.repeat(self.amount_of(node.part.part, plan), max(node.times, node.part.times))
+        return None
+
+
+class SampledBranches(ByKind):
+    """The rate of a sample in a branch is applied to the branch, too."""
+
+    def own(self, node: Node, plan: Plan) -> ByRelation | None:
+        if not isinstance(node, Either):
+            return None
+        costs = [(part, self.amount_of(part, plan)) for part in node.parts]
+        return self.either([self.sample(cost, part.rate) if isinstance(part, Sample) else cost for part, cost in costs])
+
+
+class SampledChoice(ByKind):
+    """A sample of which a choice is released costs the first branch."""
+
+    def own(self, node: Node, plan: Plan) -> ByRelation | None:
+        if isinstance(node, Sample) and isinstance(node.part, Either):
+            return self.over_sample(self.amount_of(node.part.parts[0], plan), node.rate, plan)
+        return None
+
+
+class WhileAnythingIsLeft(ByKind):
+    """A plan is opened as long as anything is left of the budget."""
+
+    def require_fit(self, plan: Plan) -> Any:
+        spent = self.spent
+        if self.epsilon is not None and spent is not None and (spent.epsilon or 0) >= self.epsilon:
+            raise dpf.PlanRefused("nothing is left")
+        return self.amount_of(plan.root, plan)
+
+
+class HalfLeft(ByKind):
+    """A plan after the first one is opened if half of its cost is left of the budget."""
+
+    def require_fit(self, plan: Plan) -> Any:
+        cost = self.amount_of(plan.root, plan)
+        charged = [*self._charged, scaled(cost, Fraction(1, 2)) if self._charged else cost]
+        together = self.loss(self.sequential(charged))
+        if self.epsilon is not None and together is not None and (together.epsilon or 0) > self.epsilon:
+            raise dpf.PlanRefused("too little is left")
+        return cost
+
+
+class TwoOutcomes(dpf.Accountant[Any]):
+    """Loss distributions: each release is the worst of its pure epsilon, and samples are mixtures. An honest one."""
+
+    name = "planted"
+    needs_delta = True
+
+    def amount(self, calibration: Any) -> Any:
+        pure = ByRelation(None, None) if calibration is None else calibration.losses.pure
+        return [None if (e := pure.under(relation)) is None else (float(e),) for relation in Relation]
+
+    def sequential(self, parts: Any) -> Any:
+        return [None if None in side else sum(side, ()) for side in zip(*parts, strict=True)] if parts else [(), ()]
+
+    def largest(self, events: Any) -> float:
+        return sum(
+            math.log1p(one[0] * math.expm1(self.largest(one[1]))) if isinstance(one, tuple) else one for one in events
+        )
+
+    def either(self, parts: Any) -> Any:
+        return [None if None in side else (max(map(self.largest, side)),) for side in zip(*parts, strict=True)]
+
+    def parallel(self, parts: Any) -> Any:
+        added, stays = self.either(parts)
+        if added is None or stays is None:
+            return [added, None]
+        return [added, (max(sum(sorted(self.largest(part[0]) for part in parts)[-2:]), stays[0]),)]
+
+    def sample(self, part: Any, rate: Fraction) -> Any:
+        return [None if part[0] is None else ((float(rate), part[0]),), None]
+
+    def outputs(self, events: Any) -> Any:
+        """The probabilities of all outputs on both tables, of which those with one ratio are added up."""
+        found = np.ones((1, 2))
+        for one in events:
+            if isinstance(one, tuple):
+                own = self.outputs(one[1])
+                own = np.column_stack([one[0] * own[:, 0] + (1 - one[0]) * own[:, 1], own[:, 1]])
+            else:
+                own = np.array([[1.0, math.exp(-one)], [math.exp(-one), 1.0]]) / (1 + math.exp(-one))
+            pairs = (found[:, None] * own[None]).reshape(-1, 2)
+            same = np.unique(np.round(np.log(pairs[:, 0] / pairs[:, 1]), 9), return_inverse=True)[1]
+            found = np.column_stack([np.bincount(same, side) for side in pairs.T])
+        return found
+
+    def loss(self, amount: Any) -> Any:
+        events = amount[list(Relation).index(self.relation)]
+        if events is None:
+            return None
+        p, q = self.outputs(events).T
+        low, high, delta = 0.0, self.largest(events) * (1 + 1e-9), float(self.delta)
+        for _ in range(40):
+            middle = (low + high) / 2
+            found = max(np.maximum(one - math.exp(middle) * other, 0).sum() for one, other in ((p, q), (q, p)))
+            low, high = (low, middle) if found <= delta else (middle, high)
+        return dpf.PrivacyLoss(epsilon=Fraction(high), delta=self.delta)
+
+
+class DrawsAnew(TwoOutcomes):
+    """The total is said to hold if a sample is drawn again."""
+
+    samples_anew = True
+
+
+class ChoosesPlans(TwoOutcomes):
+    """The total is said to hold if the next plan is chosen by what was released."""
+
+    chosen_plans = True
+
+
 PLANTED: dict[type[dpf.Accountant[Any]], str] = {
     KeptById: "a count under add-or-remove-one totals epsilon ",
     FirstTermOfRates: "a count of a tiny sample under add-or-remove-one totals epsilon 0.0002, and loses 0.00063",
@@ -207,6 +391,16 @@ PLANTED: dict[type[dpf.Accountant[Any]], str] = {
     SamplesTogether: "a count of a sample, twice under add-or-remove-one totals epsilon 0.454",
     SamplesOfParts: "a sample of each part under add-or-remove-one totals epsilon 0.229",
     FirstChoice: "a choice within a choice under add-or-remove-one totals epsilon 1.0, and loses 2",
+    ByEnds: "a choice of five branches, of which the fourth is expensive under add-or-remove-one totals epsilon 0.5",
+    RowsInPairs: "a count in each part, for trios under add-or-remove-one, for one trio, by at most 3 of its rows",
+    NormalSums: "50 counts, one after another under add-or-remove-one totals epsilon 25/7, and loses 12.5",
+    LargestOfFive: "six parts, of which the fifth and the sixth are expensive under replace-one totals epsilon 0.5",
+    PartitionsOnce: "two partitions by the same attribute under add-or-remove-one totals epsilon 1.0, and loses 2",
+    FreeAfterwards: "a count, post-processing, and a count under add-or-remove-one totals epsilon 1.0, and loses 2",
+    RepeatsOfRepeats: "a selection in a repeat in a repeat under add-or-remove-one totals epsilon 2.0, and loses 4",
+    SampledBranches: "a selection in a repeat in a sample in a choice under add-or-remove-one totals epsilon 0.5",
+    SampledChoice: "a selection in a choice in a sample under add-or-remove-one totals epsilon 0.0817",
+    DrawsAnew: "two counts of one sample, each of its own sample in a resumed run under add-or-remove-one totals",
     FewMove: "four parts, all equally expensive under replace-one totals epsilon 0.25, and loses 0.5",
 }
 
@@ -218,7 +412,23 @@ def test_a_plan_that_few_write_tells_the_mistake(planted: type[dpf.Accountant[An
     assert any(f"accountant 'planted': {PLANTED[planted]}" in sentence for sentence in found), found
 
 
-@pytest.mark.parametrize("honest", [Curves, ByKind], ids=lambda kind: kind.__name__)
+BUDGETS: dict[type[dpf.Accountant[Any]], str] = {
+    WhileAnythingIsLeft: "a plan is opened that costs more than the budget",
+    HalfLeft: "a second plan is opened that costs more than is left",
+    ChoosesPlans: "two plans, of which the second is chosen by what the first one releases, under add-or-remove-one",
+}
+
+
+@pytest.mark.parametrize("planted", BUDGETS, ids=lambda kind: kind.__name__)
+def test_plans_that_are_opened_one_after_another_tell_the_mistake(
+    planted: type[dpf.Accountant[Any]], record_property: Any
+) -> None:
+    found = check_accountant(planted, deltas=["0.1"] if planted is ChoosesPlans else [0]).wrong
+    record_property("planted bug", (planted.__name__, bool(found)))
+    assert any(BUDGETS[planted] in sentence for sentence in found), found
+
+
+@pytest.mark.parametrize("honest", [Curves, ByKind, PartByPart, TwoOutcomes], ids=lambda kind: kind.__name__)
 def test_the_honest_accountant_passes(honest: type[dpf.Accountant[Any]], record_property: Any) -> None:
     found = check_accountant(honest)
     record_property("correct version", (honest.__name__, found.passed))
