@@ -10,7 +10,9 @@ computed. The pairs of answers are:
   numbers, the probabilities of all values of a changed number are listed, and Renyi divergences are computed from them.
   The largest ratio is sought at outputs near the answers and far away. If numbers depend on each other and only rho is
   claimed, outputs are drawn, and bound a Renyi divergence (see `sampler_statistics.renyi_at_least`).
-- Choices among 2 to 1000 candidates. Their scores are equal, or one of them is far ahead or far behind.
+- Single numbers that a row moves past a power of two.
+- Choices among 2 to 1000 candidates (see `losses_on_unusual_scores`). Their scores are equal, all of them are large, or
+  one of them is far ahead or far behind.
 
 Except for that bound, no draw decides: every value found is at most the true loss, up to rounding. With a probability
 of at most 1e-6, the bound of some pair is above the true divergence, so that a mechanism whose claims hold fails.
@@ -22,7 +24,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -33,6 +35,13 @@ from dpframework.facts.privacy_losses import NOTHING, Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm, QueryFacts
+from dpframework.verify.mechanisms.losses_on_unusual_scores import (
+    Floats,
+    Logs,
+    densities,
+    weigh_choices,
+    weigh_large_scores,
+)
 from dpframework.verify.mechanisms.neighbour_answers import has_real_density, largest_share, shifts
 from dpframework.verify.mechanisms.output_keys import is_array_like, output_key
 from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
@@ -41,15 +50,15 @@ from dpframework.verify.mechanisms.sampler_statistics import noise_size
 from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.queries.schema_variants import related_mechanisms
 
-Floats: TypeAlias = "NDArray[np.float64]"
-Logs: TypeAlias = "tuple[Floats, Floats]"  # log-probabilities of the same outputs, given either of two answers
-
 LENGTHS = (1, 2, 3, 5, 7, 17, 1000)  # how many numbers answers have, or how many candidates there are
+MOVED_LENGTHS = (1, 3)  # the lengths at which answers have numbers of many sizes, and scores are large
 FEW_LENGTHS = LENGTHS[:2]  # the lengths for other amounts to spend, and for finer sensitivities
 REPLACED_LENGTHS = (*FEW_LENGTHS, LENGTHS[-1])  # the lengths under replace-one
 DEPENDENT_LENGTHS = (3, 17)  # lengths at which all numbers may change together, or may depend on each other
 ONLY = ", if only its"  # in words, that a query declares a single sensitivity
 LARGE = (100, 10**4, 10**8)  # numbers of an answer of length 1, besides 0
+#: Further numbers, each one less than a power of two: of one range of numbers, or beyond one, other code may be used.
+BEFORE_POWERS = tuple(2**k - 1 for k in range(2, 34))
 LISTED = (1, 17)  # the lengths of answers for which the probabilities of all values of a number are listed
 DOMINANT = 10**4  # is added to the first number of an answer of three or more, so that it is the largest by far
 FRACTION = 0.123456789  # is added to real numbers, since a mechanism may round them
@@ -63,9 +72,6 @@ NEAR = (0, 1, 2, 3, 5, 20)  # how far outputs lie from an answer, in steps of th
 FAR = (8, 16, 24, 32)  # outputs also lie 2 to these powers of steps away, where floats still hold the losses
 DEPENDENT_DRAWN = 400  # how many outputs are drawn for a pair of answers if their numbers depend on each other
 DRAWN = 24  # how many outputs are drawn for each of two answers if outputs are not arrays of the answer's shape
-FAR_AHEAD = (4, 30)  # how far one candidate is ahead of all others, in scales of the noise
-#: How far a candidate's score lies below the best one at most, in scales of the noise. Floats can hold exp(-700).
-FARTHEST_BEHIND = 700
 
 
 @final
@@ -125,8 +131,11 @@ def weigh_other_answers(
             if calibration is None or not takes_answer(other, zeros, calibration):
                 continue
             what = f"{length} candidates" if other.selects else f"an answer of length {length}"
-            weigh = _weigh_choices if other.selects else _weigh_numbers
-            yield Weighed(f"{what}{how}", calibration, *weigh(other, calibration, relation, length))
+            arguments = other, calibration, relation, length
+            pairs, whole, losses = (weigh_choices(*arguments), [], []) if other.selects else _weigh_numbers(*arguments)
+            if not how and length in MOVED_LENGTHS:
+                pairs += (weigh_large_scores if other.selects else _weigh_large_numbers)(*arguments)
+            yield Weighed(f"{what}{how}", calibration, pairs, whole, losses)
 
 
 def _variants(mechanism: Mechanism, facts: QueryFacts) -> Iterator[tuple[str, Mechanism, QueryFacts]]:
@@ -151,12 +160,11 @@ def _weigh_numbers(
     pairs, whole, losses = [], [], []
     pure = calibration.losses.pure.under(relation) is not None
     for one, other in _pairs_of_numbers(calibration.facts, relation, length):
-        handed = SeededRandomness(0).handed(mechanism.assumptions)
-        if not is_array_like(drawn_output(mechanism, one, calibration, handed), one):
+        if not _same_shape(mechanism, one, calibration):
             handed = SeededRandomness(0).handed(mechanism.assumptions)
             drawn = [drawn_output(mechanism, (one, other)[k % 2], calibration, handed) for k in range(2 * DRAWN)]
             distinct = list({output_key(output): output for output in drawn}.values())
-            pairs.append(_densities(mechanism, one, other, distinct, calibration))
+            pairs.append(densities(mechanism, one, other, distinct, calibration))
             continue
         if pure:
             pairs.append(_at_corners(mechanism, one, other, calibration))
@@ -166,7 +174,7 @@ def _weigh_numbers(
         elif not pure and length in DEPENDENT_LENGTHS and not _adds_up(mechanism, one, calibration):
             handed = SeededRandomness(15).handed(mechanism.assumptions)
             outputs = [drawn_output(mechanism, one, calibration, handed) for _ in range(DEPENDENT_DRAWN)]
-            here, there = _densities(mechanism, one, other, outputs, calibration)
+            here, there = densities(mechanism, one, other, outputs, calibration)
             losses.append(here - there)
     return pairs, whole, losses
 
@@ -184,14 +192,8 @@ def _pairs_of_numbers(
     starts = [np.full(length, base + part) for base in (0, *(LARGE if length == 1 else ()))]
     if length > changed:
         starts.append(starts[0] + np.where(np.arange(length) == 0, DOMINANT, 0))
-    # The first change of a single number, if there is one, and the change with the largest l1 norm.
-    changes = shifts(facts, relation, changed)
-    tried = [change for change in changes if np.count_nonzero(change) == 1][:1]
-    if changes:
-        widest = max(changes, key=lambda change: (np.abs(change).sum(), np.count_nonzero(change)))
-        tried += [widest] if not tried or widest is not tried[0] else []
     moves: list[Floats] = []
-    for shift in tried:
+    for shift in _largest_in_turn(shifts(facts, relation, changed)):
         move = np.zeros(length)
         move[:changed] = shift if shift[0] else shift[::-1]
         moves += [move] if length == changed else [move, move[::-1]]
@@ -205,6 +207,20 @@ def _pairs_of_numbers(
         yield (one.astype(np.int64), other.astype(np.int64)) if facts.integer else (one, other)
 
 
+def _largest_in_turn(changes: Sequence[Floats]) -> list[Floats]:
+    """Return the first change of a single number, if there is one, and the change with the largest l1 norm."""
+    if not changes:
+        return []
+    alone = [change for change in changes if np.count_nonzero(change) == 1]
+    widest = max(changes, key=lambda change: (np.abs(change).sum(), np.count_nonzero(change)))
+    return [*alone[:1], *([] if alone[:1] and widest is alone[0] else [widest])]
+
+
+def _same_shape(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> bool:
+    handed = SeededRandomness(0).handed(mechanism.assumptions)
+    return is_array_like(drawn_output(mechanism, answer, calibration, handed), answer)
+
+
 def _at_corners(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Logs:
     """Weigh outputs on either side of both answers, near them and far away."""
     unit = float(calibration.unit)
@@ -213,20 +229,12 @@ def _at_corners(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], ca
     points = np.rint(one / unit)
     signs = np.sign(other - one)
     outputs = [_as_output(points + distance * signs, calibration) for distance in np.concatenate([-steps[::-1], steps])]
-    return _densities(mechanism, one, other, outputs, calibration)
+    return densities(mechanism, one, other, outputs, calibration)
 
 
 def _as_output(points: Floats, calibration: Calibration) -> NDArray[Any]:
     """Return points of the lattice as an output of the type that outputs have."""
     return points.astype(np.int64) if calibration.unit == 1 else points * float(calibration.unit)
-
-
-def _densities(mechanism: Mechanism, one: Any, other: Any, outputs: Sequence[Any], calibration: Calibration) -> Logs:
-    here, there = (
-        np.array([stated_density(mechanism, answer, output, calibration) for output in outputs])
-        for answer in (one, other)
-    )
-    return here, there
 
 
 def _listed(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Logs | None:
@@ -254,11 +262,13 @@ def _listed(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibr
             moved = start.copy()
             moved[k] += step * stride
             outputs.append(_as_output(moved, calibration))
-        listed = _densities(mechanism, one, other, outputs, calibration)
+        listed = densities(mechanism, one, other, outputs, calibration)
         masses = [float(np.logaddexp.reduce(logs)) for logs in listed]
         if not all(math.isfinite(mass) and not (with_delta and abs(mass) > UNLISTED) for mass in masses):
             return None
-        here, there = (logs - mass for logs, mass in zip(listed, masses, strict=True))
+        # Where each value is listed, what is left out only makes the divergence smaller, as if it were released less.
+        rest = [mass if stride > 1 else max(mass, 0.0) for mass in masses]
+        here, there = (logs - mass for logs, mass in zip(listed, rest, strict=True))
         found = np.add.outer(found[0], here).ravel(), np.add.outer(found[1], there).ravel()
     return found
 
@@ -293,52 +303,14 @@ def _adds_up(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibratio
     return math.isclose(whole + none, sum(parts), rel_tol=1e-9)
 
 
-# --- choices --------------------------------------------------------------------------------------------------------
-
-
-def _weigh_choices(
-    mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int
-) -> tuple[list[Logs], list[Logs], list[Floats]]:
-    """Weigh the first and the last candidate, where the first is equal to the others, ahead of them, or behind them."""
-    if length < 2:
-        return [], [], []
+def _weigh_large_numbers(mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int) -> list[Logs]:
+    """Weigh outputs for a single number, which a row moves past a power of two."""
     facts, pairs = calibration.facts, []
-    scale = noise_size(mechanism, calibration)
-    changes = shifts(facts, relation, 2)
-    gaps = [0.0, *(sign * math.ceil(ahead * scale) for ahead in FAR_AHEAD for sign in (1, -1))]
-    gaps += _last_possible(mechanism, calibration, length, changes)
-    for gap in gaps:
-        for change in changes:
-            one = _scores(gap, length, facts)
-            other = _scores(gap + change[0] - change[1], length, facts)
-            other = other + (int(change[1]) if facts.integer else change[1])
-            pairs.append(_densities(mechanism, one, other, (0, length - 1), calibration))
-    return pairs, [], []
-
-
-def _scores(gap: float, length: int, facts: QueryFacts) -> NDArray[Any]:
-    """Return scores of which the first is `gap`, and all others are 0."""
-    scores = np.where(np.arange(length) == 0, gap, 0.0)
-    return scores.astype(np.int64) if facts.integer else scores
-
-
-def _last_possible(
-    mechanism: Mechanism, calibration: Calibration, length: int, changes: Sequence[Floats]
-) -> Iterator[float]:
-    """Yield the largest gaps, with the first score ahead or behind, at which both sides can still be chosen.
-
-    Nothing is yielded for a side that stays possible at all gaps up to `FARTHEST_BEHIND` scales.
-    """
-    facts, scale = calibration.facts, noise_size(mechanism, calibration)
-    step = max((abs(float(change[0] - change[1])) for change in changes), default=0.0)
-    if not step:
-        return
-    for sign, output in ((1, length - 1), (-1, 0)):
-
-        def impossible(steps: int, sign: int = sign, output: int = output) -> bool:
-            scores = _scores(sign * steps * step, length, facts)
-            return stated_density(mechanism, scores, output, calibration) == -math.inf
-
-        most = math.ceil(FARTHEST_BEHIND * scale / step)
-        if not impossible(0) and impossible(most):
-            yield sign * step * last_before(impossible, most)
+    if length > 1 or calibration.losses.pure.under(relation) is None:
+        return []
+    for number, shift in itertools.product(BEFORE_POWERS, _largest_in_turn(shifts(facts, relation, 1))):
+        one = np.full(1, number) if facts.integer else np.full(1, number + 1 - FRACTION)
+        other = one + (shift.astype(np.int64) if facts.integer else shift)
+        if _same_shape(mechanism, one, calibration):
+            pairs.append(_at_corners(mechanism, one, other, calibration))
+    return pairs

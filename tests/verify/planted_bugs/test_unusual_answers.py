@@ -83,6 +83,70 @@ class FinerForLarge(ByCell):
 
 
 @attrs.frozen
+class FinerInBetween(ByCell):
+    """Adds less noise to cells of 200 to 5000 rows."""
+
+    def shares(self, exact):
+        return np.where((exact >= 200) & (exact < 5_000), 0.7, 1.0)
+
+
+@attrs.frozen
+class Residue(ByCell):
+    """Puts out noisy counts modulo 4096, or modulo a power of two that is larger than the count."""
+
+    def moduli(self, exact):
+        return np.array([4096 if self.right else 1 << max(10, abs(int(count)).bit_length()) for count in exact.ravel()])
+
+    def release(self, answer, calibration, randomness):
+        exact = calibration.on_lattice(answer)
+        return (exact + randomness.discrete_laplace(exact.size, calibration.lattice_scale).reshape(exact.shape)) % (
+            self.moduli(exact).reshape(exact.shape)
+        )
+
+    def log_density(self, answer, output, calibration):
+        exact, released, b = np.ravel(calibration.on_lattice(answer)), np.ravel(output), calibration.lattice_scale
+        moduli = self.moduli(exact)
+        if (released < 0).any() or (released >= moduli).any():
+            return -math.inf
+        ahead = (released - exact) % moduli
+        around = np.logaddexp(-ahead / b, -(moduli - ahead) / b) - np.log(-np.expm1(-moduli / b))
+        return float((math.log(math.tanh(0.5 / b)) + around).sum())
+
+    def preview(self, calibration):
+        return Preview(math.nan, math.nan, "a residue")
+
+
+@attrs.frozen
+class FirstAbove(PureMechanism):
+    """The first score that is above 50 with noise, or the last one; the wrong one pays for one noisy score of them."""
+
+    name = "first-above"
+    norm = Norm.LINF
+    selects = True
+    assumptions = ("real-arithmetic",)
+    right: bool = True
+
+    def change(self, facts):
+        scores = facts.answer_length or 1 if self.right else 1
+        return facts.sensitivity(Norm.LINF).change.map(lambda change: change * scores)
+
+    def release(self, answer, calibration, randomness):
+        scores = np.ravel(answer).astype(float)
+        noisy = scores + randomness.generator.laplace(0, float(calibration.scale), scores.size)
+        above = np.flatnonzero(noisy >= 50)
+        return int(above[0]) if above.size else scores.size - 1
+
+    def log_density(self, answer, output, calibration):
+        distances, chosen = (50 - np.ravel(answer)) / float(calibration.scale), int(output)
+        tails = -np.abs(distances) + math.log(0.5)
+        below, above = (np.where(sign * distances > 0, np.log1p(-np.exp(tails)), tails) for sign in (1, -1))
+        return float(below[:chosen].sum() + (above[chosen] if chosen + 1 < distances.size else 0.0))
+
+    def preview(self, calibration):
+        return Preview(math.nan, math.nan, "a position")
+
+
+@attrs.frozen
 class FinerForLong(ByCell):
     """Adds less noise to answers of eight or more numbers."""
 
@@ -270,6 +334,18 @@ LOST: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     "no chance below 1e-12": (
         lambda right: NoTinyChance(1, right),
         f"integer scores, monotonic, 2 candidates, {ADD}: epsilon: 1 is claimed, {INFINITE}",
+    ),
+    "less noise for counts of hundreds": (
+        lambda right: FinerInBetween(1, right),
+        f"length 1, {ADD}: epsilon: 1 is claimed, 1.42857 found",
+    ),
+    "a modulus that grows with the count": (
+        lambda right: Residue(1, right),
+        f"length 1, {ADD}: epsilon: 1 is claimed, {INFINITE}",
+    ),
+    "a threshold whose tests are paid for once": (
+        lambda right: FirstAbove(1, right),
+        f"integer scores, monotonic, 3 candidates, {ADD}: epsilon: 1 is claimed, 2 found",
     ),
     "a sharper choice among many": (
         lambda right: SharperIfMany(1, right),

@@ -1,0 +1,100 @@
+"""Losses on the scores of candidates: equal, one far ahead or far behind, and all of them large.
+
+The log-probabilities of candidates are compared, given the scores on two neighbouring tables (see
+`losses_on_unusual_answers`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.privacy_losses import Relation
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.queries import QueryFacts
+from dpframework.verify.mechanisms.neighbour_answers import shifts
+from dpframework.verify.mechanisms.release_failure_check import stated_density
+from dpframework.verify.mechanisms.sampler_statistics import noise_size
+from dpframework.verify.miners.table_search import last_before
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Logs: TypeAlias = "tuple[Floats, Floats]"  # log-probabilities of the same outputs, given either of two answers
+
+FAR_AHEAD = (4, 30)  # how far one candidate is ahead of all others, in scales of the noise
+#: How far a candidate's score lies below the best one at most, in scales of the noise. Floats can hold exp(-700).
+FARTHEST_BEHIND = 700
+LEVELS = (100, 10**4, 10**8)  # are added to all scores, since a mechanism may compare them with a number of its own
+
+
+def densities(mechanism: Mechanism, one: Any, other: Any, outputs: Sequence[Any], calibration: Calibration) -> Logs:
+    """Return the log-densities of some outputs, given either of two answers."""
+    here, there = (
+        np.array([stated_density(mechanism, answer, output, calibration) for output in outputs])
+        for answer in (one, other)
+    )
+    return here, there
+
+
+def weigh_choices(mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int) -> list[Logs]:
+    """Weigh the first and the last candidate, where the first is equal to the others, ahead of them, or behind them."""
+    if length < 2:
+        return []
+    facts, pairs = calibration.facts, []
+    scale = noise_size(mechanism, calibration)
+    changes = shifts(facts, relation, 2)
+    gaps = [0.0, *(sign * math.ceil(ahead * scale) for ahead in FAR_AHEAD for sign in (1, -1))]
+    gaps += _last_possible(mechanism, calibration, length, changes)
+    for gap in gaps:
+        for change in changes:
+            one = _scores(gap, length, facts)
+            other = _scores(gap + change[0] - change[1], length, facts)
+            pairs.append(densities(mechanism, one, other + _whole(change[1], facts), (0, length - 1), calibration))
+    return pairs
+
+
+def weigh_large_scores(mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int) -> list[Logs]:
+    """Weigh all candidates, whose scores are all equally large. A row moves the first score, and all others."""
+    facts, pairs = calibration.facts, []
+    for level, change in itertools.product(LEVELS, shifts(facts, relation, 2) if length > 1 else ()):
+        one = _scores(0.0, length, facts) + level
+        moved = one + _whole(change[1], facts)
+        moved[0] = one[0] + _whole(change[0], facts)
+        pairs.append(densities(mechanism, one, moved, range(length), calibration))
+    return pairs
+
+
+def _scores(gap: float, length: int, facts: QueryFacts) -> NDArray[Any]:
+    """Return scores of which the first is `gap`, and all others are 0."""
+    scores = np.where(np.arange(length) == 0, gap, 0.0)
+    return scores.astype(np.int64) if facts.integer else scores
+
+
+def _whole(number: float, facts: QueryFacts) -> Any:
+    return int(number) if facts.integer else number
+
+
+def _last_possible(
+    mechanism: Mechanism, calibration: Calibration, length: int, changes: Sequence[Floats]
+) -> Iterator[float]:
+    """Yield the largest gaps, with the first score ahead or behind, at which both sides can still be chosen.
+
+    Nothing is yielded for a side that stays possible at all gaps up to `FARTHEST_BEHIND` scales.
+    """
+    facts, scale = calibration.facts, noise_size(mechanism, calibration)
+    step = max((abs(float(change[0] - change[1])) for change in changes), default=0.0)
+    if not step:
+        return
+    for sign, output in ((1, length - 1), (-1, 0)):
+
+        def impossible(steps: int, sign: int = sign, output: int = output) -> bool:
+            scores = _scores(sign * steps * step, length, facts)
+            return stated_density(mechanism, scores, output, calibration) == -math.inf
+
+        most = math.ceil(FARTHEST_BEHIND * scale / step)
+        if not impossible(0) and impossible(most):
+            yield sign * step * last_before(impossible, most)
