@@ -56,7 +56,7 @@ from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.plugin_code import is_foreign
 from dpframework.verify.queries.answer_changes import coordinates_of, measure
 from dpframework.verify.queries.answers_in_other_process import LocalAnswer, differences
-from dpframework.verify.queries.schema_variants import with_other_numbers
+from dpframework.verify.queries.parameter_variants import with_other_costs
 from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.engine_variants import ByTables, Together
 from dpframework.verify.tables.neighbours import Sizes, Universe
@@ -200,10 +200,10 @@ class MinerConformance:
         )
 
     def test_it_spends_no_more_than_its_parameter_says(self, example: Example, relation: Relation) -> None:
-        """The plan's total is at most `epsilon` or `rho`, also if a plugin's whole-number parameters are changed."""
+        """The plan's total is at most `epsilon` or `rho`, also if a plugin's whole numbers or its budget change."""
         overspent = _subject(example, relation).overspent
         assert overspent is None, overspent
-        for how, miner in with_other_numbers(example.miner, example.schema) if is_foreign(example.miner) else ():
+        for how, miner in with_other_costs(example.miner, example.schema) if is_foreign(example.miner) else ():
             try:
                 overspent = _subject(attrs.evolve(example, miner=miner), relation).overspent
             except Exception:  # the miner does not accept this parameter, and so claims nothing for it

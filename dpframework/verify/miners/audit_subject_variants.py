@@ -7,18 +7,24 @@ be wrong for values that are not scaled and lie below 0.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import itertools
-from collections.abc import Iterator
-from typing import final
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, final
 
 import attrs
 
 from dpframework.facts.privacy_unit import PrivacyUnit
+from dpframework.facts.schema import Schema
+from dpframework.queries import QueryFacts
 from dpframework.run.miner_base import Example, Miner
 from dpframework.verify.mechanisms.loss_claim_check import UNIT
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.value_comparison import same
+from dpframework.verify.plugin_code import constants_of
+from dpframework.verify.queries.parameter_variants import further_miners
 from dpframework.verify.queries.schema_variants import (
     MOST_ROWS,
     SPENT,
@@ -32,6 +38,10 @@ from dpframework.verify.queries.schema_variants import (
 
 MOST_SWITCHES = 4  # how many switches (changes of a flag, a word or a parameter left out) are tried with another change
 MOST_NUMBERS = 3  # the most changes of numbers that each switch is tried with
+MOST_CONSTANTS = 3  # how many constants of the code a whole number is made larger than, one at a time
+# A plan, or an answer, may become at most about this many times as large where a whole number is made larger.
+MOST_GROWTH = 1_000
+SEVERAL = 12  # the public number of rows, or of units, that a schema gets if it has none
 WITH_SWITCHES = ("below 0", "above 0", "one more value")  # switches are tried with schemas whose texts end like this
 
 
@@ -62,7 +72,9 @@ class SubjectVariant:
 
 
 def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
-    """Yield a plugin's subject on related schemas and with related parameters (see `schema_variants`).
+    """Yield a plugin's subject on related schemas and with related parameters.
+
+    See `schema_variants` and `parameter_variants`.
 
     Parameters
     ----------
@@ -79,7 +91,9 @@ def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
     further = list(further_schemas(subject.schema))
     for how, schema in further:
         yield SubjectVariant(how, attrs.evolve(subject, schema=schema, kinds=()), brief=True)
-    for how, miner in smaller_miners(subject.miner):
+    for how, miner in (*smaller_miners(subject.miner), *further_miners(subject.miner, subject.schema)):
+        yield SubjectVariant(how, attrs.evolve(subject, miner=miner), brief=True)
+    for how, miner in _beyond_constants(subject, miners):
         yield SubjectVariant(how, attrs.evolve(subject, miner=miner), brief=True)
     for how, schema in schemas_of_other_sizes(subject.schema, subject.by.rows):
         yield SubjectVariant(how, attrs.evolve(subject, schema=schema, kinds=()), more_rows=True, brief=True)
@@ -100,6 +114,8 @@ def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
         if any(given is None or isinstance(given, bool | str | enum.Enum) for given in before):
             switched.append((how, miner))
     together = [(how, schema) for how, schema in (*schemas, *further) if how.endswith(WITH_SWITCHES)]
+    for how, schema in _with_public_sizes(subject, together):
+        yield SubjectVariant(how, attrs.evolve(subject, schema=schema, kinds=()), brief=True)
     for how, miner in switched[:MOST_SWITCHES]:
         for of_schema, schema in together:
             changed = attrs.evolve(subject, miner=miner, schema=schema, kinds=())
@@ -108,6 +124,82 @@ def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
         for beside, other_miner in itertools.islice(others, MOST_NUMBERS):
             changed = attrs.evolve(subject, miner=other_miner)
             yield SubjectVariant(f"{how} and {beside.removeprefix('with ')}", changed, brief=True)
+    for (how, miner), (beside, other_miner) in itertools.combinations(switched[:MOST_SWITCHES], 2):
+        if (both := _changed_together(subject.miner, miner, other_miner)) is not None:
+            changed = attrs.evolve(subject, miner=both)
+            yield SubjectVariant(f"{how} and {beside.removeprefix('with ')}", changed, brief=True)
+
+
+def _changed_together(miner: Miner, one: Miner, other: Miner) -> Miner | None:
+    """Return a copy of `one` that is also changed as `other` is; None if it is refused, or both change one field."""
+    names = _changed_fields(miner, other)
+    if {*names} & {*_changed_fields(miner, one)}:
+        return None
+    fields = attrs.fields_dict(type(miner))
+    with contextlib.suppress(Exception):  # the miner refuses both changes together, and so claims nothing for them
+        changed: dict[str, Any] = {str(fields[name].alias): getattr(other, name) for name in names}
+        return attrs.evolve(one, **changed)
+    return None
+
+
+def _beyond_constants(subject: Subject, miners: Iterable[tuple[str, Miner]]) -> Iterator[tuple[str, Miner]]:
+    """Yield copies of a subject's miner in which a whole number is one larger than a constant of the code.
+
+    A bound may be right for numbers up to that constant. Nothing is yielded where the plan might become too large: it
+    may grow as many times with each further step as it does with the first one.
+
+    Parameters
+    ----------
+    subject
+        The subject.
+    miners
+        Copies of its miner with one parameter changed, each with a text that says how.
+    """
+    things = [subject.miner, *(step.query for step in subject.plan.steps())]
+    constants = sorted({int(number) for number in constants_of(things) if number == int(number)})
+    for _, larger in miners:
+        for name in _changed_fields(subject.miner, larger):
+            given = getattr(subject.miner, name)
+            if type(given) is not int or getattr(larger, name) != given + 1:
+                continue
+            try:
+                growth = _size(attrs.evolve(subject, miner=larger)) / max(_size(subject), 1)
+            except Exception:  # the miner refuses this number, and so claims nothing for it
+                continue
+            alias = str(attrs.fields_dict(type(larger))[name].alias)
+            for number in [constant + 1 for constant in constants if constant > given][:MOST_CONSTANTS]:
+                if (number - given) * math.log(max(growth, 1)) > math.log(MOST_GROWTH):
+                    break
+                with contextlib.suppress(Exception):  # the miner refuses this number, and so claims nothing for it
+                    yield f"with {name} = {number}", attrs.evolve(subject.miner, **{alias: number})
+
+
+def _size(subject: Subject) -> int:
+    """Return the number of numbers that all steps of a subject's plan release."""
+    return sum(facts.answer_length or 1 for facts in _facts(subject))
+
+
+def _with_public_sizes(subject: Subject, others: Iterable[tuple[str, Schema]]) -> Iterator[tuple[str, Schema]]:
+    """Yield copies of a subject's schema with a public number of rows, or with a bound on it, if it has neither.
+
+    A plan may ask other queries where the number of rows is public, such as a mean in place of a sum. Then other
+    schemas, each with a text that says how it differs, get a public number of rows, too.
+    """
+    rows = SEVERAL * subject.by.rows
+    if subject.schema.row_bound is not None or subject.schema.derivation or rows > MOST_ROWS:
+        return
+    public = attrs.evolve(subject.schema, rows=rows)
+    yield f"on the example's schema with {rows} rows", public
+    yield f"on the example's schema with at most {rows} rows", attrs.evolve(subject.schema, max_rows=rows)
+    with contextlib.suppress(Exception):  # the miner refuses a public number of rows, and so claims nothing for it
+        if _facts(attrs.evolve(subject, schema=public, kinds=())) != _facts(subject):
+            for how, schema in others:
+                yield f"{how} and {rows} rows", attrs.evolve(schema, rows=rows)
+
+
+def _facts(subject: Subject) -> list[QueryFacts]:
+    """Return the facts of the queries of a subject's plan."""
+    return [step.query.facts() for step in subject.plan.steps()]
 
 
 def _changed_fields(miner: Miner, other: Miner) -> list[str]:

@@ -309,7 +309,7 @@ def _other_parameters(given: Any, listed: Sequence[Any], names: Sequence[str]) -
         yield from (value for value in listed if type(value) is type(given) or given is None if value != given)
     elif type(given) is bool:
         yield not given
-    elif isinstance(given, np.integer):
+    elif isinstance(given, np.integer) and not isinstance(given, np.timedelta64):
         yield from (type(given)(given + 1), type(given)(-2 * abs(int(given)) - 1))
     elif type(given) is int:
         yield from (given + 1, -2 * abs(given) - 1)
