@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 import sys
 import types
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from dpframework.facts.installed_packages import CORE, distributions
 from dpframework.facts.logical_descriptions import Description
@@ -68,10 +70,33 @@ def constants_of(things: Sequence[Any]) -> list[float]:
     """Return the numbers in the code of some objects, those farthest from 0 first.
 
     The numbers are taken from a plugin's functions and class attributes, from the globals that these functions use, and
-    from the objects' fields, also where they are in short lists.
+    from the objects' fields, also where they are in short lists. Numbers that are only in short dictionaries, sets or
+    arrays come last.
     """
-    numbers = (one for one in _literals(things) if type(one) in (int, float) and abs(one) <= LARGEST)
-    return sorted(dict.fromkeys(map(float, numbers)), key=abs, reverse=True)
+    tables = list[Any]()
+    numbers = dict.fromkeys(_numbers(_literals(things, tables=tables)))
+    others = dict.fromkeys(_numbers(itertools.chain.from_iterable(map(_held, tables))))
+    apart = [number for number in others if number not in numbers]
+    return [*sorted(numbers, key=abs, reverse=True), *sorted(apart, key=abs, reverse=True)]
+
+
+def _numbers(literals: Iterable[Any]) -> Iterator[float]:
+    return (float(one) for one in literals if type(one) in (int, float) and abs(one) <= LARGEST)
+
+
+def _held(table: Any) -> Iterator[Any]:
+    """Yield what a dictionary, a set or an array holds, also in short collections within it."""
+    left = [table]
+    while left:
+        one = left.pop()
+        if isinstance(one, np.ndarray):
+            one = one.ravel().tolist() if one.size <= MOST_LISTED else []
+        if isinstance(one, Mapping):
+            one = [*one.keys(), *one.values()]
+        if isinstance(one, list | tuple | set | frozenset):
+            left += one if len(one) <= 2 * MOST_LISTED else []
+        else:
+            yield one
 
 
 def texts_of(things: Sequence[Any]) -> list[str]:
@@ -83,8 +108,11 @@ def texts_of(things: Sequence[Any]) -> list[str]:
     return list(dict.fromkeys(one for one in texts if 0 < len(one) <= LONGEST))
 
 
-def _literals(things: Sequence[Any], *, special: bool = True) -> Iterator[Any]:
-    """Yield what is in the code of some objects, without special methods (`__init__` and others) unless `special`."""
+def _literals(things: Sequence[Any], *, special: bool = True, tables: list[Any] | None = None) -> Iterator[Any]:
+    """Yield what is in the code of some objects, without special methods (`__init__` and others) unless `special`.
+
+    Dictionaries, sets and arrays are added to `tables`.
+    """
     kinds = {kind for thing in things for kind in type(thing).__mro__ if is_foreign_module(kind.__module__)}
     fields = [
         getattr(thing, field.name) for thing in things if attrs.has(type(thing)) for field in attrs.fields(type(thing))
@@ -95,6 +123,8 @@ def _literals(things: Sequence[Any], *, special: bool = True) -> Iterator[Any]:
     while left:
         one = left.pop()
         yield one
+        if tables is not None and isinstance(one, dict | set | np.ndarray):
+            tables.append(one)
         if isinstance(one, tuple | list | frozenset) and len(one) <= MOST_LISTED:
             left += one
         if not isinstance(one, types.FunctionType) or id(one) in seen or not is_foreign_module(one.__module__ or ""):

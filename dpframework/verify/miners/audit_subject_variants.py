@@ -58,6 +58,9 @@ class SubjectVariant:
         The changed subject.
     more_rows
         Whether the schema differs in its bound on the rows alone, so that an equal query must hold what it declares.
+    more_attributes
+        Whether the schema has all attributes of the example's and some more. There, an equal query that gets inputs
+        must hold what it declares.
     brief
         Whether a search on the smallest tables is enough.
     may_fail
@@ -67,6 +70,7 @@ class SubjectVariant:
     how: str
     subject: Subject
     more_rows: bool = False
+    more_attributes: bool = False
     brief: bool = False
     may_fail: bool = False
 
@@ -90,7 +94,9 @@ def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
         yield SubjectVariant(how, attrs.evolve(subject, miner=miner))
     further = list(further_schemas(subject.schema))
     for how, schema in further:
-        yield SubjectVariant(how, attrs.evolve(subject, schema=schema, kinds=()), brief=True)
+        more = schema.attributes[: len(subject.schema)] == subject.schema.attributes
+        changed = attrs.evolve(subject, schema=schema, kinds=())
+        yield SubjectVariant(how, changed, brief=True, more_attributes=more)
     for how, miner in (*smaller_miners(subject.miner), *further_miners(subject.miner, subject.schema)):
         yield SubjectVariant(how, attrs.evolve(subject, miner=miner), brief=True)
     for how, miner in _beyond_constants(subject, miners):

@@ -58,6 +58,11 @@ class QueryCall:
     path: str = ""
     in_parts: bool = False
 
+    def repeats(self, other: QueryCall, *, inputs: bool) -> bool:
+        """Tell whether two calls have equal queries, by their own comparison and their contents, and equal `inputs`."""
+        equal = are_equal(self.query, other.query) and same(self.query, other.query)
+        return equal and (not inputs or same(self.inputs, other.inputs))
+
 
 def trace_queries(subject: Subject) -> Iterator[QueryCall]:
     """Yield the queries that some runs ask.

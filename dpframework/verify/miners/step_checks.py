@@ -112,9 +112,9 @@ class StepChecks:
         """
         if self._other is None and is_foreign(subject.miner):
             self._other = OtherProcess()  # started now, before the miner's code sees a table
-        own: list[Any] = []
+        own: list[QueryCall] = []
         for asked in trace_queries(subject):
-            own.append(asked.query)
+            own.append(asked)
             if patience.over:
                 self._left_out.append(f"the sensitivity of {asked.query.text}")
             else:
@@ -128,13 +128,13 @@ class StepChecks:
             for variant in subject_variants(subject):
                 self._check_variant(variant, own, patience)
 
-    def _check_variant(self, variant: SubjectVariant, own: Sequence[Any], patience: Patience) -> None:
+    def _check_variant(self, variant: SubjectVariant, own: Sequence[QueryCall], patience: Patience) -> None:
         """Search the queries that a plugin's miner makes on another schema or with another parameter, and replay a run.
 
         Nothing is searched if the miner claims nothing there. If the miner makes an equal query for its example, the
         query depends on neither schema nor parameter, and may be meant for the example's attributes only. So it is not
-        searched again, except on a schema with the same attributes and another bound on the rows. There it must hold
-        what it declares.
+        searched again, except on a schema with the same attributes and another bound on the rows, or with more
+        attributes if it gets other inputs. There it must hold what it declares.
         """
         subject, how, own = variant.subject, variant.how, [] if variant.more_rows else own
         try:
@@ -149,9 +149,7 @@ class StepChecks:
             ]
         for one in asked:
             # A query may hold a function, such as a lambda, that is made anew for each schema. Then it is searched.
-            if not is_foreign(one.query) or any(
-                are_equal(one.query, query) and same(one.query, query) for query in own
-            ):
+            if not is_foreign(one.query) or any(one.repeats(call, inputs=variant.more_attributes) for call in own):
                 continue
             if patience.over:
                 self._left_out.append(f"the sensitivity of {one.query.text} {how}")

@@ -12,11 +12,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Numeric
-from dpframework.queries import Query
+from dpframework.queries import PiecewiseScores, Query
 from dpframework.verify.queries.answer_changes import change_or_failure
 from dpframework.verify.tables.neighbours import MOST_KINDS, Rows, Universe
 
@@ -25,6 +26,9 @@ SCANS = 3  # how many scans are made for an attribute, each later one between tw
 POINTS = 33  # how many numbers are tried first
 EDGES = 250  # how many numbers that may be edges of a query's own bins are tried
 MOST_BINS = 200  # how many bins of its own a query may have
+MOST_JUMPS = 4  # how many jumps of an answer are located
+HALVINGS = 80  # the most halvings of an interval around a jump; most numbers of 64 bits need about 55
+ODD_HALVINGS = 3  # after how many halvings without a jump the answer counts as smooth
 WHOLE = 100_000  # the most whole numbers that are tried, such as the days of a century or the seconds of a day
 TABLES = 400  # the most tables that these are divided among
 FEWEST = 16  # the fewest whole numbers that a table must have room for
@@ -66,11 +70,45 @@ def telling_numbers(
         try:
             numbers = scan.peaks()
             if scan.reads_values:
-                numbers += [*scan.best_edges(constants), *scan.odd_whole_numbers()]
+                numbers += [*scan.best_edges(constants), *scan.best_jump(), *scan.odd_whole_numbers()]
         except Exception:  # the query fails on the fewest rows, too, which the search reports
             continue
         found[name] = list(dict.fromkeys(numbers))
     return found
+
+
+@final
+@attrs.define(eq=False)
+class _Interval:
+    """An interval between two numbers with different answers, which is halved until one jump lies between its ends.
+
+    `odd` says how many halvings in a row found an answer that neither end has.
+    """
+
+    low: float
+    high: float
+    at_low: Any
+    at_high: Any
+    odd: int = 0
+
+    @property
+    def middle(self) -> float:
+        """The number in the middle."""
+        return self.low + (self.high - self.low) / 2
+
+    @property
+    def open(self) -> bool:
+        """Whether more than one number lies between the ends, and the answer does not look smooth."""
+        return self.odd < ODD_HALVINGS and np.nextafter(np.nextafter(self.low, np.inf), np.inf) < self.high
+
+    def halve(self, answer: Any) -> None:
+        """Go on with one half, given the answer at the middle."""
+        if np.array_equal(answer, self.at_low):
+            self.low, self.odd = self.middle, 0
+        elif np.array_equal(answer, self.at_high):
+            self.high, self.odd = self.middle, 0
+        else:
+            self.high, self.at_high, self.odd = self.middle, answer, self.odd + 1
 
 
 @final
@@ -122,6 +160,32 @@ class _Scan:
         changes = self._changes(points)
         return [float(points[np.argmax(changes)])] if len(points) and changes.max() > before else []
 
+    def best_jump(self) -> list[float]:
+        """Return the number at which an answer jumps and a row changes it most, such as an edge that two bins share.
+
+        Edges may be computed, so that no constant of the code tells them. Each jump is located by bisection, down to
+        two numbers with at most one number of 64 bits between them. Nothing is returned if the answer is smooth, or if
+        no row at a jump changes it more than the numbers that were tried before.
+        """
+        points = np.linspace(self._numeric.lower, self._numeric.upper, POINTS)
+        answers = self._answers(points)
+        if any(isinstance(answer, PiecewiseScores) for answer in answers):
+            return []
+        jumps = [k for k in range(len(points) - 1) if not np.array_equal(answers[k], answers[k + 1])]
+        chosen = jumps[:: max(len(jumps) // MOST_JUMPS, 1)][:MOST_JUMPS]
+        ends = [_Interval(points[k], points[k + 1], answers[k], answers[k + 1]) for k in chosen]
+        for _ in range(HALVINGS):
+            left = [own for own in ends if own.open]
+            if not left:
+                break
+            for own, answer in zip(left, self._answers(np.array([own.middle for own in left])), strict=True):
+                own.halve(answer)
+        sharp = [own for own in ends if own.odd < ODD_HALVINGS]
+        found = [x for own in sharp for x in (own.low, float(np.nextafter(own.low, np.inf)), own.high)]
+        before = self._largest
+        changes = self._changes(np.array(found))
+        return [float(found[np.argmax(changes)])] if found and changes.max() > before else []
+
     def odd_whole_numbers(self) -> list[float]:
         """Return a whole number at which the query fails, or at which a row changes the answer more than elsewhere.
 
@@ -155,6 +219,11 @@ class _Scan:
         before = self._answer(among, bytes(self._least))
         change = change_or_failure(before, lambda: self._answer(among, bytes(self._least) + bytes(range(len(numbers)))))
         return not change <= len(numbers) * self._largest * (1 + ROUNDING) + ROUNDING
+
+    def _answers(self, points: NDArray[np.float64]) -> list[Any]:
+        """Return the answer on a table with one more row, which holds one of some numbers, for each of them."""
+        among = self._universe.with_numbers(self._numeric.name, np.append(self._numeric.lower, points))
+        return [self._answer(among, bytes(self._least) + bytes((k + 1,))) for k in range(len(points))]
 
     def _changes(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return how far a row with each of some numbers changes the answer; infinite where the query fails."""

@@ -19,8 +19,11 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.open_attribute import Open
 from dpframework.facts.privacy_losses import exact
 from dpframework.facts.schema import Schema
+from dpframework.queries import Marginals, Query
 from dpframework.run.miner_base import Miner
 from dpframework.verify.queries.schema_variants import NUMBERS, SPENT, with_other_numbers
 
@@ -35,13 +38,14 @@ _SHORT.maxother = _SHORT.maxstring = 100
 def further_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     """Yield copies of an example's miner that `related_miners` lacks, each with a text that says what is changed.
 
-    - A real number or a duration is made a quarter larger, and a duration is made negative.
+    - A whole number is halved. A real number or a duration is made a quarter larger, and a duration is made negative.
     - A date is moved by more than a year, in both directions.
     - A set gets one more element: a larger number, or another attribute. A range gets one more element at its end.
     - In a text, each of the first numbers is made one larger. Bands such as "0-17,18-64" then overlap.
     - In a list of numbers, the last number is enlarged. In a list of attributes, the last one is replaced by another
       attribute, and another attribute is added.
     - In a list of pairs, such as names with weights, the number in the first or in the last pair is made negative.
+    - An attribute is replaced by another one, and a query by one that counts each row in two histograms.
     - The first value of a dictionary, or of a list of texts, is changed in these ways.
 
     The budget stays as it is.
@@ -64,7 +68,7 @@ def further_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
         if field.name in SPENT or not field.init:
             continue
         given = getattr(miner, field.name)
-        for other in itertools.islice(_further_values(given, schema.names), MOST):
+        for other in itertools.islice(_further_values(given, schema), MOST):
             with contextlib.suppress(Exception):  # the miner refuses this value, and so claims nothing for it
                 yield f"with {field.name} = {_SHORT.repr(other)}", attrs.evolve(miner, **{field.alias: other})
 
@@ -97,8 +101,16 @@ def with_other_costs(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]
                 yield f"with {name} = {float(other):g}", attrs.evolve(miner, **{name: other})
 
 
-def _further_values(given: Any, names: Sequence[str]) -> Iterator[Any]:
-    if type(given) in (float, Fraction, Decimal, np.float64):
+def _further_values(given: Any, schema: Schema) -> Iterator[Any]:
+    names = schema.names
+    listed = [own for own in schema if not isinstance(own, Open)]
+    if type(given) is int and given > 1:
+        yield given // 2
+    elif isinstance(given, Query) and listed:
+        yield Marginals((listed * 2)[:2])
+    elif isinstance(given, Attribute):
+        yield from (own for own in listed if own != given)
+    elif type(given) in (float, Fraction, Decimal, np.float64):
         yield given * 5 / 4
     elif isinstance(given, datetime.timedelta):
         yield from (given * 5 / 4, -given)
@@ -114,10 +126,10 @@ def _further_values(given: Any, names: Sequence[str]) -> Iterator[Any]:
     elif isinstance(given, set | frozenset) and given:
         yield from (type(given)({*given, other}) for other in _one_more(list(given), names))
     elif type(given) in (tuple, list) and len(given) > 0:
-        yield from map(type(given), _other_lists([*given], names))
+        yield from map(type(given), _other_lists([*given], schema))
     elif isinstance(given, Mapping) and given:
         name, first = next(iter(given.items()))
-        yield from ({**given, name: other} for other in _further_values(first, names))
+        yield from ({**given, name: other} for other in _further_values(first, schema))
 
 
 def _with_larger_numbers(text: str) -> Iterator[str]:
@@ -135,14 +147,14 @@ def _one_more(known: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
         yield from [name for name in names if name not in known][:2]
 
 
-def _other_lists(given: list[Any], names: Sequence[str]) -> Iterator[list[Any]]:
-    more = list(_one_more(given, names))
+def _other_lists(given: list[Any], schema: Schema) -> Iterator[list[Any]]:
+    more = list(_one_more(given, schema.names))
     yield from ([*given[:-1], other] for other in more)
     yield from ([*given, other] for other in more[:1])
     if more or all(type(one) in NUMBERS for one in given):
         return
     if isinstance(given[0], str):
-        yield from ([other, *given[1:]] for other in _further_values(given[0], names))
+        yield from ([other, *given[1:]] for other in _further_values(given[0], schema))
     for place in dict.fromkeys((0, len(given) - 1)):
         if type(given[place]) in (tuple, list):
             yield from ([*given[:place], other, *given[place + 1 :]] for other in _with_negative(given[place]))
