@@ -38,7 +38,8 @@ _SHORT.maxother = _SHORT.maxstring = 100
 def further_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     """Yield copies of an example's miner that `related_miners` lacks, each with a text that says what is changed.
 
-    - A whole number is halved. A real number or a duration is made a quarter larger, and a duration is made negative.
+    - A whole number is halved. A real number is made a quarter larger. A duration is made a quarter longer, more than
+      twice as long, and negative.
     - A date is moved by more than a year, in both directions.
     - A set gets one more element: a larger number, or another attribute. A range gets one more element at its end.
     - In a text, each of the first numbers is made one larger. Bands such as "0-17,18-64" then overlap.
@@ -113,7 +114,7 @@ def _further_values(given: Any, schema: Schema) -> Iterator[Any]:
     elif type(given) in (float, Fraction, Decimal, np.float64):
         yield given * 5 / 4
     elif isinstance(given, datetime.timedelta):
-        yield from (given * 5 / 4, -given)
+        yield from (given * 5 / 4, given * 9 / 4, -given)
     elif isinstance(given, np.timedelta64):
         number = int(given.astype(np.int64))
         yield from (np.array(other).astype(given.dtype)[()] for other in (number + max(number // 4, 1), -number))

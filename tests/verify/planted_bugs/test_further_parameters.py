@@ -149,10 +149,28 @@ class Mean(Makes):
         return Adds(Fraction(most) / schema.rows, lambda block: block.values("minute") / schema.rows)
 
 
+@attrs.frozen
+class Hours(Makes):
+    """Count hits by the local hour, where the hour in which clocks change counts twice."""
+
+    right: Any
+    offset: datetime.timedelta = datetime.timedelta(minutes=45)
+
+    def query(self, schema):
+        twice = 0 if self.right else int(self.offset >= HOUR)
+
+        def hits(block: Any) -> Any:
+            hours = (block.values("minute") + self.offset.total_seconds() / 60) // 60
+            return 1 + twice * (hours % 24 == 2)
+
+        return Adds(1, hits)
+
+
 PLANTED: dict[str, tuple[Callable[[Any], dpf.Miner], dpf.Schema, str]] = {
     "two options together": (Funnel, ITEMS, "with cumulate = True and assist = True: l1 declared 4, largest found 6"),
     "weeks beyond a constant": (Retention, ITEMS, "with weeks = 5: l1 declared 4, largest found 5"),
     "a window that is no multiple of its step": (Rolling, HITS, "(seconds=4500): l1 declared 1, largest found 2"),
+    "an hour that counts twice for later time zones": (Hours, HITS, "(seconds=6075): l1 declared 1, largest found 2"),
     "bands of a text that overlap": (
         Bands,
         HITS,
