@@ -189,10 +189,12 @@ def _with_public_sizes(subject: Subject, others: Iterable[tuple[str, Schema]]) -
     """Yield copies of a subject's schema with a public number of rows, or with a bound on it, if it has neither.
 
     A plan may ask other queries where the number of rows is public, such as a mean in place of a sum. Then other
-    schemas, each with a text that says how it differs, get a public number of rows, too.
+    schemas, each with a text that says how it differs, get a public number of rows, too. If the plan samples, the
+    number is small, since all samples are listed.
     """
-    rows = SEVERAL * subject.by.rows
-    if subject.schema.row_bound is not None or subject.schema.derivation or rows > MOST_ROWS:
+    rows = subject.most_rows(SEVERAL * subject.by.rows)
+    unfit = not 2 * subject.by.rows <= rows <= MOST_ROWS
+    if subject.schema.row_bound is not None or subject.schema.derivation or unfit:
         return
     public = attrs.evolve(subject.schema, rows=rows)
     yield f"on the example's schema with {rows} rows", public
