@@ -293,6 +293,9 @@ class Scope:
             SampleState: Sample,
             SpendState: Spend,
         }
+        # The named node of a part, a sample or a scope is entered together with it.
+        if kind is SequentialState and isinstance(self._node, Sequential) and self._node.name == name:
+            return "is entered already; make its releases from this table"
         names = [getattr(node, "name", None) for node in self._nodes if isinstance(node, kinds[kind])]
         # A sample may be looked up without a name.
         if name in names or (name is None and names):

@@ -77,3 +77,16 @@ def test_a_partition_is_planned(cut: Any, by: Any, number: int, planned: bool, o
     parts = _Parts(cut, sources_of(cut, MADE_OF))
     assert parts.is_planned_by(plan(by, number)) is planned
     assert parts.is_planned_by(plan(by, number), of_any=True) is of_any
+
+
+def test_a_named_part_is_entered_with_its_partition(opened: Any) -> None:
+    schema = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("old")])
+    counts = dpf.step("counts", dpf.queries.Histogram(schema["old"]), DiscreteLaplace(1))
+    node = dpf.parallel(dpf.sequential(counts, name="own"), by=schema["ill"], name="parts")
+    table, _ = opened(node, dpf.table_from_columns({"ill": [True, False], "old": [True, True]}, schema))
+    first, second = table.partition("ill")
+    with pytest.raises(dpf.ReleaseRefused, match=r"^scope 'own' in 'parts 1' is entered already; make"):
+        first.scope("own")
+    with pytest.raises(dpf.ReleaseRefused, match=r"^scope 'other' in 'parts 1' is not in the plan"):
+        first.scope("other")
+    assert [len(part.release("counts")) for part in (first, second)] == [2, 2]
