@@ -6,6 +6,7 @@ Here with a tenth of its replays; with a quarter of them each reaches the defaul
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any, ClassVar
 
 import attrs
@@ -94,7 +95,8 @@ class MarginalTree(dpf.Miner):
     rho: float = 1.0
 
     def plan(self, schema):
-        epsilon, gaussian = "0.5", Gaussian(self.rho / 4)
+        # Two selections cost epsilon^2 / 4 together, which is less than a quarter of rho.
+        epsilon, gaussian = min(1.0, math.sqrt(self.rho)) / 2, Gaussian(self.rho / 4)
         tables = [
             dpf.step("-".join(pair), JointHistogram([schema[name] for name in pair]), gaussian)
             for pair in itertools.combinations(schema.names, 2)
