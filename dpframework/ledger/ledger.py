@@ -216,7 +216,7 @@ class Ledger:
         name
             The data set.
         plan
-            The plan's hash, or the beginning of the hash.
+            The plan's hash, or the beginning of the hash. An empty text stands for the only approved plan.
         by
             The name of the person who revokes the approvals.
         key
@@ -225,9 +225,9 @@ class Ledger:
         Raises
         ------
         InputError
-            If `plan` is empty, if no approved plan or more than one has such a hash, or if a signature is missing.
+            If no approved plan or more than one has such a hash, or if a signature is missing.
         """
-        plan, by = one_line(plan, "plan"), one_line(by, "by")  # every hash begins with an empty text
+        by = one_line(by, "by")
         with self._chain.writing() as transaction:
             records = Records(self.path, transaction.read())
             data_set = records.data_set(name)
