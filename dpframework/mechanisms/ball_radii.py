@@ -140,6 +140,6 @@ def mean_squares(space: BallsOfPoints, scale: float) -> Mapping[int, float]:
 
 def _log_of_series(coefficients: Sequence[int], scale: float) -> float:
     """Return the logarithm of the sum over k of c_k exp(-k / scale)."""
-    logs = [(math.log(abs(c)) - k / scale, math.copysign(1, c)) for k, c in enumerate(coefficients) if c]
+    logs = [(math.log(abs(c)) - k / scale, 1 if c > 0 else -1) for k, c in enumerate(coefficients) if c]
     most = max(log for log, _ in logs)
     return most + math.log(math.fsum(sign * math.exp(log - most) for log, sign in logs))

@@ -419,7 +419,7 @@ def test_the_variance_of_a_cell_is_exact_for_little_noise(sizes: tuple[int, ...]
 
 
 @BOTH
-@pytest.mark.parametrize("sizes", [(2, 3), (4, 4, 2), (2, 2, 9), (5, 3, 16)])
+@pytest.mark.parametrize("sizes", [(2, 3), (4, 4, 2), (2, 2, 9), (5, 3, 16), (9,) * 25])
 def test_large_noise_has_the_variance_of_the_continuous_ball(sizes: tuple[int, ...], relation: Relation) -> None:
     """The mean of R (R + 1) over the radius, times the mean square of an entry of the unit ball."""
     calibration, space = calibrated(sizes, relation, "0.001"), Balls(sizes, relation is REPLACE)
