@@ -50,15 +50,16 @@ from dpframework.verify.mechanisms.sampler_statistics import noise_size
 from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.queries.schema_variants import related_mechanisms
 
-LENGTHS = (1, 2, 3, 5, 7, 17, 1000)  # how many numbers answers have, or how many candidates there are
+LENGTHS = (1, 2, 3, 5, 7, 17, 256, 1000)  # how many numbers answers have, or how many candidates there are
 MOVED_LENGTHS = (1, 3)  # the lengths at which answers have numbers of many sizes, and scores are large
 FEW_LENGTHS = LENGTHS[:2]  # the lengths for other amounts to spend, and for finer sensitivities
 REPLACED_LENGTHS = (*FEW_LENGTHS, LENGTHS[-1])  # the lengths under replace-one
 DEPENDENT_LENGTHS = (3, 17)  # lengths at which all numbers may change together, or may depend on each other
 ONLY = ", if only its"  # in words, that a query declares a single sensitivity
-LARGE = (100, 10**4, 10**8)  # numbers of an answer of length 1, besides 0
-#: Further numbers, each one less than a power of two: of one range of numbers, or beyond one, other code may be used.
-BEFORE_POWERS = tuple(2**k - 1 for k in range(2, 34))
+LARGE = (100, 10**4, 10**8, -(10**8))  # numbers of an answer of length 1, besides 0
+#: Further numbers, each one less than a power of two or of ten: of one range of numbers, or beyond one, other code may
+#: be used, and numbers may be rounded to multiples of such a power.
+BEFORE_POWERS = (*(2**k - 1 for k in range(2, 34)), *(10**k - 1 for k in (2, 3, 4, 6, 9)))
 LISTED = (1, 17)  # the lengths of answers for which the probabilities of all values of a number are listed
 DOMINANT = 10**4  # is added to the first number of an answer of three or more, so that it is the largest by far
 FRACTION = 0.123456789  # is added to real numbers, since a mechanism may round them
@@ -304,7 +305,7 @@ def _adds_up(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibratio
 
 
 def _weigh_large_numbers(mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int) -> list[Logs]:
-    """Weigh outputs for a single number, which a row moves past a power of two."""
+    """Weigh outputs for a single number, which a row moves past a power of two or of ten."""
     facts, pairs = calibration.facts, []
     if length > 1 or calibration.losses.pure.under(relation) is None:
         return []

@@ -91,6 +91,36 @@ class FinerInBetween(ByCell):
 
 
 @attrs.frozen
+class FinerBelowZero(ByCell):
+    """Adds less noise to numbers below -50."""
+
+    def shares(self, exact):
+        return np.where(exact < -50, 0.7, 1.0)
+
+
+@attrs.frozen
+class RoundedDown(ByCell):
+    """Rounds counts of a thousand or more down to tens before it adds noise."""
+
+    def rounded(self, exact):
+        return exact if self.right else np.where(exact >= 1000, exact // 10 * 10, exact)
+
+    def release(self, answer, calibration, randomness):
+        return super().release(self.rounded(answer), calibration, randomness)
+
+    def log_density(self, answer, output, calibration):
+        return super().log_density(self.rounded(answer), output, calibration)
+
+
+@attrs.frozen
+class FinerForPowers(ByCell):
+    """Adds less noise to answers of four, eight and so on numbers, as the code for whole blocks does."""
+
+    def shares(self, exact):
+        return 0.7 if exact.size >= 4 and not exact.size & (exact.size - 1) else 1.0
+
+
+@attrs.frozen
 class Residue(ByCell):
     """Puts out noisy counts modulo 4096, or modulo a power of two that is larger than the count."""
 
@@ -300,6 +330,17 @@ class SharperIfMany(Softmax):
         return super().logs(answer, attrs.evolve(calibration, scale=calibration.scale * factor))
 
 
+@attrs.frozen
+class SharperForPowers(Softmax):
+    """Lets scores count more among four, eight and so on candidates."""
+
+    def logs(self, answer, calibration):
+        size = np.size(answer)
+        sharper = not self.right and size >= 4 and not size & (size - 1)
+        factor = Fraction(5, 7) if sharper else 1
+        return super().logs(answer, attrs.evolve(calibration, scale=calibration.scale * factor))
+
+
 INFINITE = "inf found: DOES NOT HOLD"
 LOST: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     "empty cells stay empty": (
@@ -338,6 +379,22 @@ LOST: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     "less noise for counts of hundreds": (
         lambda right: FinerInBetween(1, right),
         f"length 1, {ADD}: epsilon: 1 is claimed, 1.42857 found",
+    ),
+    "less noise for negative numbers": (
+        lambda right: FinerBelowZero(1, right),
+        f"length 1, {ADD}: epsilon: 1 is claimed, 1.42857 found",
+    ),
+    "large counts rounded down to tens": (
+        lambda right: RoundedDown(1, right),
+        f"length 1, {ADD}: epsilon: 1 is claimed, 10 found",
+    ),
+    "less noise for a power of two of numbers": (
+        lambda right: FinerForPowers(1, right),
+        f"length 256, {ADD}: epsilon: 1 is claimed, 1.42857 found",
+    ),
+    "a sharper choice among a power of two": (
+        lambda right: SharperForPowers(1, right),
+        f"integer scores, monotonic, 256 candidates, {ADD}: epsilon: 1 is claimed, 1.4 found",
     ),
     "a modulus that grows with the count": (
         lambda right: Residue(1, right),
