@@ -47,6 +47,11 @@ FEW_DIGITS = 6  # to how many decimals the sizes of noise are compared
 COMPARED = ((64, 128), (8, 128), (24, 128), (LONG, 32))
 SHORT = (1, 8, 24)  # lengths of answers for which a mechanism might use other code than for two numbers
 SHORT_DRAWN = 1024  # about how many numbers are drawn for each of them
+#: A length for which the last number has no partner if noise is drawn in pairs, and how many answers are drawn for it.
+ODD, ODD_DRAWN = 7, 150
+#: Among how many candidates choices are made besides `LONG`, how many choices, and how far one of them is ahead of the
+#: others, in scales of the noise. Twice the claimed scale, or half of it, is then seen.
+FEW_CANDIDATES, FEW_CHOICES, AHEAD = (2, 3, 7, 16), 400, 2
 #: How many standard deviations the mean square of all correlations may lie above that of independent numbers, and how
 #: many a single correlation may lie from 0. Independent numbers exceed either limit with a probability below 2e-7.
 MEAN_SQUARE, SINGLE = 8.0, 6.5
@@ -95,9 +100,9 @@ def long_answer_problems(mechanism: Mechanism, answer: NDArray[Any], calibration
         return
     zeros = np.zeros(LONG, dtype=answer.dtype)
     tests = (
-        (_equal_candidates, _bad_candidates)
+        (_equal_candidates, _bad_candidates, _few_candidates)
         if mechanism.selects
-        else (_off_scale, _changing_noise, _off_scale_if_short, _dependence)
+        else (_off_scale, _changing_noise, _off_scale_if_short, _other_noise_of_last, _dependence)
     )
     for test in tests:
         found = list(test(mechanism, zeros, longer))
@@ -129,6 +134,27 @@ def _bad_candidates(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibrati
         )
 
 
+def _few_candidates(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
+    """Choose among few candidates, of which the last one is ahead, and count how often it is chosen."""
+    from scipy.stats import binom
+
+    for size in FEW_CANDIDATES:
+        few = calibrate_long(mechanism, longer, size)
+        if few is None:
+            continue
+        scores, unit, best = zeros[:size].copy(), float(few.unit), size - 1
+        scores[best] = math.ceil(AHEAD * float(few.scale) / unit) * unit
+        stated = math.exp(mechanism.log_density(scores, best, few))
+        handed = SeededRandomness(16).handed(mechanism.assumptions)
+        chosen = sum(int(mechanism.release(scores, few, handed)) == best for _ in range(FEW_CHOICES))
+        if 2 * min(binom.cdf(chosen, FEW_CHOICES, stated), binom.sf(chosen - 1, FEW_CHOICES, stated)) < FALSE_ALARM:
+            yield (
+                f"of {size} candidates the best one is chosen in {chosen / FEW_CHOICES:.0%} of {FEW_CHOICES} draws; "
+                f"its log-density states a probability of {stated:.2g}"
+            )
+            return
+
+
 def _off_scale(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration, draws: int = REPEATED) -> Iterator[str]:
     handed = SeededRandomness(4).handed(mechanism.assumptions)
     outputs = [mechanism.release(zeros, longer, handed) for _ in range(draws)]
@@ -148,6 +174,21 @@ def _off_scale_if_short(mechanism: Mechanism, zeros: NDArray[Any], longer: Calib
         shorter = calibrate_long(mechanism, longer, length)
         if shorter is not None:
             yield from _off_scale(mechanism, zeros[:length], shorter, math.ceil(SHORT_DRAWN / length))
+
+
+def _other_noise_of_last(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
+    """Yield a sentence if the last of an odd number of numbers gets noise of other sizes than those before it."""
+    shorter, some = calibrate_long(mechanism, longer, ODD), zeros[:ODD]
+    if shorter is None:
+        return
+    handed = SeededRandomness(17).handed(mechanism.assumptions)
+    outputs = [mechanism.release(some, shorter, handed) for _ in range(ODD_DRAWN)]
+    if not adds_up(mechanism, some, outputs[0], shorter):
+        return  # by the log-density, the numbers depend on each other
+    turned = [mechanism.log_density(some, one, shorter) for one in (outputs[0], np.roll(outputs[0], 1))]
+    sizes = np.abs(errors_of(outputs, some))
+    if math.isclose(*turned, rel_tol=1e-9) and are_unlike(sizes[:, :-1].ravel(), sizes[:, -1]):
+        yield f"the noise of the last of {ODD} numbers has another distribution than that of the others"
 
 
 def _changing_noise(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:

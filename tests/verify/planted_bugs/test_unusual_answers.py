@@ -485,6 +485,30 @@ class LowerScale(OneByOne):
         return answer + self.noise(answer, scale if self.right else max(1.0, float(int(scale + 1e-9))), randomness)
 
 
+@attrs.frozen
+class OddOneOut(OneByOne):
+    """Draws noise in pairs, and less for the last number if their number is odd."""
+
+    name = "odd-one-out"
+    right: bool = True
+
+    def release(self, answer, calibration, randomness):
+        noise = self.noise(answer, calibration.lattice_scale, randomness)
+        if not self.right and noise.size % 2 and noise.size > 1:
+            noise[-1:] = self.noise(noise[-1:], 0.3 * calibration.lattice_scale, randomness)
+        return answer + noise
+
+
+@attrs.frozen
+class SharpTable(Softmax):
+    """Looks up the chances of two to sixteen candidates in a table that was made with twice the epsilon, or of one."""
+
+    def release(self, answer, calibration, randomness):
+        sharper = not self.right and np.size(answer) <= 16
+        factor = Fraction(1, 2) if sharper else 1
+        return super().release(answer, attrs.evolve(calibration, scale=calibration.scale * factor), randomness)
+
+
 DRAWN: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     "other noise for a single number": (
         lambda right: OneNumber(1, right),
@@ -493,6 +517,14 @@ DRAWN: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     "pairs of noise in answers of several numbers": (
         lambda right: InPairs(1, right),
         "the noise of an answer of 8 numbers is not independent",
+    ),
+    "less noise for the last of an odd number": (
+        lambda right: OddOneOut(1, right),
+        "the noise of the last of 7 numbers has another distribution than that of the others",
+    ),
+    "a sharper choice among few": (
+        lambda right: SharpTable(1, right),
+        "of 2 candidates the best one is chosen in ",
     ),
     "batches that share a key": (
         lambda right: InBatches(1, right),
