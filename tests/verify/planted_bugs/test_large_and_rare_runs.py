@@ -20,7 +20,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
-from verify.bug_version import Version
+from verify.bug_version import require_named, require_no_problem
 from verify.planted_bugs.test_beside_the_examples import ADD, FLAGS, PEOPLE, REPLACE, Asks, l1
 from verify.planted_bugs.test_first_plugins import failures
 from verify.planted_bugs.test_other_parameters_and_sizes import Adds, Makes
@@ -29,12 +29,9 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Laplace
 from dpframework.queries import CandidateScores, Count, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
 from dpframework.verify import audit, verify_examples
-from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.plugin_code import constants_of, words_compared_with
 from dpframework.verify.queries.large_tables import irregular_sizes, pairs_of_every_kind
-from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Universe
 
 PAD = threading.local()
@@ -590,26 +587,14 @@ STEPS: dict[str, tuple[Callable[[bool], dpf.Miner], dpf.Schema, dpf.Relation, st
 }
 
 
-def problems(miner: dpf.Miner, schema: dpf.Schema, relation: dpf.Relation) -> list[str]:
-    checks = StepChecks(100, 0, [], foreign=True)
-    checks.check(Subject(miner, schema, relation), Patience())
-    return checks.problems()
-
-
 @pytest.mark.parametrize("bug", STEPS)
 def test_a_bug_beside_what_runs_on_small_tables_show_is_named(bug, record_property):
-    make, schema, relation, named = STEPS[bug]
-    found = problems(make(Version(False)), schema, relation)
-    record_property("planted bug", (bug, bool(found)))
-    assert any(named in what for what in found), found
+    require_named(STEPS, bug, record_property)
 
 
 @pytest.mark.parametrize("bug", STEPS)
 def test_the_honest_twin_passes(bug, record_property):
-    make, schema, relation, _ = STEPS[bug]
-    found = problems(make(Version(True)), schema, relation)
-    record_property("correct version", (bug, not found))
-    assert found == []
+    require_no_problem(STEPS, bug, record_property)
 
 
 @attrs.frozen

@@ -15,9 +15,8 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from verify.bug_version import Version
+from verify.bug_version import Version, require_named, require_no_problem
 from verify.planted_bugs.test_beside_the_examples import ADD, REPLACE
-from verify.planted_bugs.test_large_and_rare_runs import problems
 from verify.planted_bugs.test_other_parameters_and_sizes import Adds, Makes
 
 import dpframework as dpf
@@ -355,18 +354,12 @@ PLANTED: dict[str, tuple[Callable[..., dpf.Miner], dpf.Schema, dpf.Relation, str
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_bug_of_another_field_is_named(bug, record_property):
-    make, schema, relation, named = PLANTED[bug]
-    found = problems(make(Version(False)), schema, relation)
-    record_property("planted bug", (bug, bool(found)))
-    assert any(named in what for what in found), found
+    require_named(PLANTED, bug, record_property)
 
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_the_honest_twin_passes(bug, record_property):
-    make, schema, relation, _ = PLANTED[bug]
-    found = problems(make(Version(True)), schema, relation)
-    record_property("correct version", (bug, not found))
-    assert found == []
+    require_no_problem(PLANTED, bug, record_property)
 
 
 def test_texts_hold_the_words_of_the_code_together_and_alone():

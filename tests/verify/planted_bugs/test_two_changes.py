@@ -16,9 +16,8 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from verify.bug_version import Version
+from verify.bug_version import Version, problems, require_named, require_no_problem
 from verify.planted_bugs.test_beside_the_examples import ADD, l1
-from verify.planted_bugs.test_large_and_rare_runs import problems
 from verify.planted_bugs.test_other_parameters_and_sizes import Adds, Makes
 
 import dpframework as dpf
@@ -352,18 +351,12 @@ PLANTED: dict[str, tuple[Callable[[Any], dpf.Miner], dpf.Schema, str]] = {
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_bug_that_needs_two_changes_or_a_rare_number_is_named(bug, record_property):
-    make, schema, named = PLANTED[bug]
-    found = problems(make(Version(False)), schema, ADD)
-    record_property("planted bug", (bug, bool(found)))
-    assert any(named in what for what in found), found
+    require_named(PLANTED, bug, record_property)
 
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_the_honest_twin_passes(bug, record_property):
-    make, schema, _ = PLANTED[bug]
-    found = problems(make(Version(True)), schema, ADD)
-    record_property("correct version", (bug, not found))
-    assert found == []
+    require_no_problem(PLANTED, bug, record_property)
 
 
 @attrs.frozen
