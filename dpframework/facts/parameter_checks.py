@@ -8,16 +8,15 @@ message cannot name the field, since attrs does not tell a converter the field's
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeGuard, TypeVar
+from typing import Any, TypeAlias, TypeGuard
 
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy_losses import Amount, decimal_text, exact
 
-T = TypeVar("T")
 Validator: TypeAlias = "Callable[[Any, attrs.Attribute[Any], Any], None]"
 
 
@@ -36,30 +35,23 @@ def one_of(known: Collection[str]) -> Validator:
     """
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        if value not in known:
-            raise InputError(f"{attribute.name} {value!r} is unknown; {nearest(str(value), known)}")
+        require_known(value, known, attribute.name)
 
     return check
 
 
-def known_by_name(known: Mapping[str, T], name: str, what: str) -> T:
-    """Return the value of a known name. Error messages call such values `what`.
-
-    Raises
-    ------
-    InputError
-        If the name is not known. The message names the closest known one.
+def require_known(name: object, known: Collection[str], what: str) -> None:
+    """Refuse a name that is not known. The error message calls it `what`, and names the closest known one.
 
     Examples
     --------
-    >>> known_by_name({"serenade": 3}, "serenad", "method")
+    >>> require_known("serenad", ["serenade"], "method")
     Traceback (most recent call last):
         ...
     dpframework.facts.errors.InputError: method 'serenad' is unknown; did you mean 'serenade'?
     """
     if name not in known:
         raise InputError(f"{what} {name!r} is unknown; {nearest(str(name), known)}")
-    return known[name]
 
 
 def is_whole_number(value: object, least: int = 1, most: int | None = None) -> TypeGuard[int]:

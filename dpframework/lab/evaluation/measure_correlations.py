@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameter_checks import known_by_name
+from dpframework.facts.parameter_checks import require_known
 from dpframework.lab.evaluation.trial_record import NOT_PRIVATE
 
 
@@ -38,9 +38,9 @@ class Correlations:
         InputError
             If a name is not among the measures.
         """
-        places = {name: place for place, name in enumerate(self.names)}
-        row, column = (known_by_name(places, name, "measure") for name in (one, other))
-        return float(self.matrix[row, column])
+        for name in (one, other):
+            require_known(name, self.names, "measure")
+        return float(self.matrix[self.names.index(one), self.names.index(other)])
 
     def __str__(self) -> str:
         left = max(map(len, self.names))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameter_checks import known_by_name, require_level
+from dpframework.facts.parameter_checks import require_known, require_level
 from dpframework.facts.phrases import count_text
 from dpframework.lab.evaluation.trial_record import NOT_PRIVATE
 
@@ -152,9 +152,9 @@ class Friedman:
             If a name is not among the methods, or if the level is not between 0 and 1.
         """
         require_level(alpha, "a significance level")
-        places = {name: place for place, name in enumerate(self.names)}
-        row, column = (known_by_name(places, name, "method") for name in (one, other))
-        return bool(self.pair_p_values[row, column] <= alpha)
+        for name in (one, other):
+            require_known(name, self.names, "method")
+        return bool(self.pair_p_values[self.names.index(one), self.names.index(other)] <= alpha)
 
     def __str__(self) -> str:
         """Write the result of the test, then one line for each method, the best one first."""

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.description_simplifier import otherwise
-from dpframework.facts.errors import InputError, nearest, needing_scikit_learn
+from dpframework.facts.errors import InputError, needing_scikit_learn
 from dpframework.facts.logical_descriptions import And, Below, Description, Equals, Or
+from dpframework.facts.parameter_checks import require_known
 from dpframework.facts.schema import Schema
 from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.results.class_patterns import Pattern
@@ -35,9 +36,8 @@ def require_scikit_learn(what: str) -> None:
         import sklearn  # noqa: F401
 
 
-def _check_encoding(_: Any, attribute: attrs.Attribute[str], value: str) -> None:
-    if value not in ENCODINGS:
-        raise InputError(f"encoding {value!r} is unknown; {nearest(str(value), ENCODINGS)}")
+def _check_encoding(_: Any, __: attrs.Attribute[str], value: str) -> None:
+    require_known(value, ENCODINGS, "encoding")
 
 
 @final

@@ -19,7 +19,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.parameter_checks import known_by_name
+from dpframework.facts.parameter_checks import require_known
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
@@ -324,11 +324,13 @@ class Experiment:
 
     def data_set(self, name: str) -> NamedTables:
         """Return the data set of that name; an unknown name is an `InputError`."""
-        return known_by_name({data.name: data for data in self.data}, name, "data set")
+        require_known(name, [data.name for data in self.data], "data set")
+        return next(data for data in self.data if data.name == name)
 
     def method(self, name: str) -> Method:
         """Return the method of that name; an unknown name is an `InputError`."""
-        return known_by_name({method.name: method for method in self.methods}, name, "method")
+        require_known(name, [method.name for method in self.methods], "method")
+        return next(method for method in self.methods if method.name == name)
 
     def cells(self) -> Iterator[Cell]:
         """Yield every cell in the order of the file, where repetitions and folds vary fastest."""
