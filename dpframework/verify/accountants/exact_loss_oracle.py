@@ -115,9 +115,13 @@ class Oracle:
         """Return the probabilities of the outputs of a step or its repeat. Outputs with equal ratios are merged."""
         if isinstance(part.node, Repeat):
             return _power(self._outputs(NodeOnRows(part.node.part, part.before, part.after)), part.node.times)
+        return self._remembered(part, self._step_outputs)
+
+    def _remembered(self, part: NodeOnRows, outputs: Callable[[NodeOnRows], Atoms]) -> Atoms:
+        """Return the outputs of a step or a sample, which are computed once for a plan and two tables."""
         known = _KNOWN.setdefault(self.plan, {})
         if (key := (id(part.node), part.before, part.after)) not in known:
-            known[key] = part.node, self._step_outputs(part)
+            known[key] = part.node, outputs(part)
         return known[key][1]
 
     def _step_outputs(self, part: NodeOnRows) -> Atoms:
@@ -132,19 +136,18 @@ class Oracle:
 
     def _sample(self, node: Sample, before: Rows, after: Rows) -> Atoms:
         """Return the probabilities of a sample's outputs on both tables. Outputs with equal ratios are merged."""
-        known = _KNOWN.setdefault(self.plan, {})
-        if (key := (id(node), before, after)) not in known:
-            one, other = (_joint(node, self.plan, rows) for rows in (before, after))
-            least, most = np.minimum(one, other), np.maximum(one, other)
-            # If a release has a delta of its own, an output may be impossible on one of the tables.
-            likely = (least > RAREST) | ((least == 0) & (most > RAREST))
-            with np.errstate(divide="ignore"):
-                ratios = np.log(one[likely]) - np.log(other[likely])
-            pairs = np.unique(np.round(ratios, 9), return_inverse=True)[1]
-            p, q = (np.bincount(pairs, weights=side[likely]).tolist() for side in (one, other))
-            # If the node were deleted, another node might get its id. So the node is kept, too.
-            known[key] = node, tuple(zip(p, q, strict=True))
-        return known[key][1]
+        return self._remembered(NodeOnRows(node, before, after), self._sample_outputs)
+
+    def _sample_outputs(self, part: NodeOnRows) -> Atoms:
+        one, other = (_joint(part.node, self.plan, rows) for rows in (part.before, part.after))
+        least, most = np.minimum(one, other), np.maximum(one, other)
+        # If a release has a delta of its own, an output may be impossible on one of the tables.
+        likely = (least > RAREST) | ((least == 0) & (most > RAREST))
+        with np.errstate(divide="ignore"):
+            ratios = np.log(one[likely]) - np.log(other[likely])
+        pairs = np.unique(np.round(ratios, 9), return_inverse=True)[1]
+        p, q = (np.bincount(pairs, weights=side[likely]).tolist() for side in (one, other))
+        return tuple(zip(p, q, strict=True))
 
 
 def _is_one_step(node: Node) -> bool:

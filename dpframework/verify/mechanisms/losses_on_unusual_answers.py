@@ -10,7 +10,7 @@ computed. The pairs of answers are:
   numbers, the probabilities of all values of a changed number are listed, and Renyi divergences are computed from them.
   The largest ratio is sought at outputs near the answers and far away. If numbers depend on each other and only rho is
   claimed, outputs are drawn, and bound a Renyi divergence (see `sampler_statistics.renyi_at_least`).
-- Single numbers that a row moves past a power of two.
+- Single numbers that a row moves past a power of two or of ten.
 - Choices among 2 to 1000 candidates (see `losses_on_unusual_scores`). Their scores are equal, all of them are large, or
   one of them is far ahead or far behind.
 

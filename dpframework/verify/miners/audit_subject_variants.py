@@ -34,6 +34,7 @@ from dpframework.verify.queries.schema_variants import (
     related_schemas,
     schemas_of_other_sizes,
     smaller_miners,
+    with_parameter,
 )
 
 MOST_SWITCHES = 4  # how many switches (changes of a flag, a word or a parameter left out) are tried with another change
@@ -172,12 +173,10 @@ def _beyond_constants(subject: Subject, miners: Iterable[tuple[str, Miner]]) -> 
                 growth = _size(attrs.evolve(subject, miner=larger)) / max(_size(subject), 1)
             except Exception:  # the miner refuses this number, and so claims nothing for it
                 continue
-            alias = str(attrs.fields_dict(type(larger))[name].alias)
             for number in [constant + 1 for constant in constants if constant > given][:MOST_CONSTANTS]:
                 if (number - given) * math.log(max(growth, 1)) > math.log(MOST_GROWTH):
                     break
-                with contextlib.suppress(Exception):  # the miner refuses this number, and so claims nothing for it
-                    yield f"with {name} = {number}", attrs.evolve(subject.miner, **{alias: number})
+                yield from with_parameter(subject.miner, name, number)
 
 
 def _size(subject: Subject) -> int:

@@ -155,10 +155,7 @@ class _Scan:
                 edges += [*np.arange(lower, upper, number), *np.arange(first, upper, number)]
             if 2 <= number <= MOST_BINS and number == int(number):
                 edges += [*np.linspace(lower, upper, int(number)), *np.linspace(lower, upper, int(number) + 1)]
-        points = np.array(list(dict.fromkeys(map(float, edges)))[:EDGES])
-        before = self._largest
-        changes = self._changes(points)
-        return [float(points[np.argmax(changes)])] if len(points) and changes.max() > before else []
+        return self._best_of(list(dict.fromkeys(map(float, edges)))[:EDGES])
 
     def best_jump(self) -> list[float]:
         """Return the number at which an answer jumps and a row changes it most, such as an edge that two bins share.
@@ -181,10 +178,7 @@ class _Scan:
             for own, answer in zip(left, self._answers(np.array([own.middle for own in left])), strict=True):
                 own.halve(answer)
         sharp = [own for own in ends if own.odd < ODD_HALVINGS]
-        found = [x for own in sharp for x in (own.low, float(np.nextafter(own.low, np.inf)), own.high)]
-        before = self._largest
-        changes = self._changes(np.array(found))
-        return [float(found[np.argmax(changes)])] if found and changes.max() > before else []
+        return self._best_of([x for own in sharp for x in (own.low, float(np.nextafter(own.low, np.inf)), own.high)])
 
     def odd_whole_numbers(self) -> list[float]:
         """Return a whole number at which the query fails, or at which a row changes the answer more than elsewhere.
@@ -219,6 +213,12 @@ class _Scan:
         before = self._answer(among, bytes(self._least))
         change = change_or_failure(before, lambda: self._answer(among, bytes(self._least) + bytes(range(len(numbers)))))
         return not change <= len(numbers) * self._largest * (1 + ROUNDING) + ROUNDING
+
+    def _best_of(self, points: Sequence[float]) -> list[float]:
+        """Return the number at which a row changes the answer most, if it does more than at those tried before."""
+        before = self._largest
+        changes = self._changes(np.array(points))
+        return [float(points[int(np.argmax(changes))])] if len(points) and changes.max() > before else []
 
     def _answers(self, points: NDArray[np.float64]) -> list[Any]:
         """Return the answer on a table with one more row, which holds one of some numbers, for each of them."""

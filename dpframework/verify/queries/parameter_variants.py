@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from reprlib import Repr
 from typing import Any
 
 import attrs
@@ -25,14 +24,12 @@ from dpframework.facts.privacy_losses import exact
 from dpframework.facts.schema import Schema
 from dpframework.queries import Marginals, Query
 from dpframework.run.miner_base import Miner
-from dpframework.verify.queries.schema_variants import NUMBERS, SPENT, with_other_numbers
+from dpframework.verify.queries.schema_variants import NUMBERS, SPENT, with_other_numbers, with_parameter
 
 MOST = 4  # how many further values of one parameter are tried
 AMOUNTS = (Fraction(1, 1_000), Fraction(1_000))  # other budgets, as shares of the example's
 LATER = datetime.timedelta(days=400)  # by how much dates are moved: more than a year, and no whole number of weeks
 _NUMBER = re.compile(r"\d+")
-_SHORT = Repr()
-_SHORT.maxother = _SHORT.maxstring = 100
 
 
 def further_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
@@ -70,8 +67,7 @@ def further_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
             continue
         given = getattr(miner, field.name)
         for other in itertools.islice(_further_values(given, schema), MOST):
-            with contextlib.suppress(Exception):  # the miner refuses this value, and so claims nothing for it
-                yield f"with {field.name} = {_SHORT.repr(other)}", attrs.evolve(miner, **{field.alias: other})
+            yield from with_parameter(miner, field.name, other)
 
 
 def with_other_costs(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
@@ -157,12 +153,13 @@ def _other_lists(given: list[Any], schema: Schema) -> Iterator[list[Any]]:
     if isinstance(given[0], str):
         yield from ([other, *given[1:]] for other in _further_values(given[0], schema))
     for place in dict.fromkeys((0, len(given) - 1)):
-        if type(given[place]) in (tuple, list):
-            yield from ([*given[:place], other, *given[place + 1 :]] for other in _with_negative(given[place]))
+        held = given[place]
+        if type(held) in (tuple, list):
+            yield from ([*given[:place], type(held)(other), *given[place + 1 :]] for other in _with_negative([*held]))
 
 
-def _with_negative(given: Sequence[Any]) -> Iterator[Sequence[Any]]:
+def _with_negative(given: list[Any]) -> Iterator[list[Any]]:
     """Yield copies of a list in which one number is made negative."""
     for place, one in enumerate(given):
         if type(one) in NUMBERS:
-            yield type(given)([*given[:place], -2 * abs(one) - 1, *given[place + 1 :]])  # type: ignore[call-arg]
+            yield [*given[:place], -2 * abs(one) - 1, *given[place + 1 :]]

@@ -59,14 +59,14 @@ FAR = 123_456_789  # how many widths of their range numbers are moved above 0, w
 MOST_LONGER = 2  # how many attributes are given `VALUES` values, one at a time
 MOST_NAMES = 3  # how many other attributes are tried in place of one that a parameter names
 MOST_WORDS = 6  # how many other words are tried in place of one that the code compares with others
-SHOWN = 100  # how many letters of an object of a plugin's own are shown
+SHOWN = 100  # how many letters of a text, or of an object of a plugin's own are shown
 NUMBERS = (int, float, Fraction, Decimal)
 #: Objects of these classes have claims or meanings of their own, so their fields are not changed as settings.
 COMPONENTS = (Attribute, Description, Mechanism, Miner, Query)
 SPENT = ("epsilon", "rho", "delta")  # the parameters that say how much is spent
 
 _SHORT = Repr()
-_SHORT.maxother = SHOWN
+_SHORT.maxother = _SHORT.maxstring = SHOWN
 
 
 def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
@@ -233,11 +233,17 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
         if isinstance(given, str) and given not in schema.names:
             listed = listed or words_compared_with(type(miner), field.name, given)[:MOST_WORDS]
         for other in _other_parameters(given, listed, schema.names):
-            try:
-                changed = attrs.evolve(miner, **{field.alias: other})
-            except Exception:  # the miner refuses this value, and so claims nothing for it
-                continue
-            yield f"with {field.name} = {_SHORT.repr(other)}", changed
+            yield from with_parameter(miner, field.name, other)
+
+
+def with_parameter(miner: Miner, name: str, value: Any) -> Iterator[tuple[str, Miner]]:
+    """Yield a copy of a miner with another value of a parameter, and a text that says so.
+
+    Nothing is yielded if the miner refuses the value, and so claims nothing for it.
+    """
+    with contextlib.suppress(Exception):
+        changed = attrs.evolve(miner, **{str(attrs.fields_dict(type(miner))[name].alias): value})
+        yield f"with {name} = {_SHORT.repr(value)}", changed
 
 
 def smaller_miners(miner: Miner) -> Iterator[tuple[str, Miner]]:
@@ -251,8 +257,7 @@ def smaller_miners(miner: Miner) -> Iterator[tuple[str, Miner]]:
             continue
         other = 0 if type(given) is int else given / SMALLER
         if other != given:
-            with contextlib.suppress(Exception):  # the miner refuses this value, and so claims nothing for it
-                yield f"with {field.name} = {_SHORT.repr(other)}", attrs.evolve(miner, **{field.alias: other})
+            yield from with_parameter(miner, field.name, other)
 
 
 def with_other_numbers(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:

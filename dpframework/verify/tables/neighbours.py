@@ -248,9 +248,11 @@ class Universe:
         for k, attribute in enumerate(self.schema):
             raw = self._values.get(attribute.name)
             code = int(self.codes[k, kind])
-            shown = str(self._key(attribute.name, code)) if attribute.name in self._books else attribute.labels[code]
-            if attribute.name in self._books and len(shown) > SHOWN:
-                shown = f"{shown[:SHOWN]}... ({len(shown)} letters)"
+            if attribute.name in self._books:
+                shown = str(self._key(attribute.name, code))
+                shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}... ({len(shown)} letters)"
+            else:
+                shown = attribute.labels[code]
             if raw is not None and not math.isnan(raw[kind]):
                 shown = f"{raw[kind]:.6g}"
             texts.append(f"{attribute.name}: {shown}")
