@@ -16,6 +16,7 @@ never without that row. Under replace-one a row leaves one cell and enters anoth
 
 from __future__ import annotations
 
+import functools
 from fractions import Fraction
 from typing import ClassVar, final
 
@@ -125,4 +126,10 @@ def _noise_of(calibration: Calibration) -> SelectionNoise:
     """Return the noise of one count."""
     mechanism = calibration.mechanism
     assert isinstance(mechanism, PartitionSelection)
-    return selection_noise(1 / calibration.scale, mechanism.delta / (calibration.scale * mechanism.epsilon))
+    return _noise_at(calibration.scale, mechanism.epsilon, mechanism.delta)
+
+
+@functools.lru_cache(maxsize=64)
+def _noise_at(scale: Fraction, epsilon: Fraction, delta: Fraction) -> SelectionNoise:
+    # The divisions of fractions take longer than a density, and verification computes very many densities.
+    return selection_noise(1 / scale, delta / (scale * epsilon))

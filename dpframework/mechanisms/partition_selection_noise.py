@@ -101,18 +101,18 @@ class SelectionNoise:
 
     def log_hidden(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the logarithms of the probabilities that these numbers of rows plus noise are below `reach`."""
-        return self._log_hidden[np.clip(rows, 0, self.reach)]
+        return self._log_hidden[_within(rows, self.reach)]
 
     def shown(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the probabilities that these numbers of rows plus noise are `reach` or more."""
         known = np.array([0.0, *(one / WHOLE for one in self.sums)])
-        return known[np.clip(rows, 0, self.reach)]
+        return known[_within(rows, self.reach)]
 
     def log_density(self, noise: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the logarithm of the probability of each given value of the noise, -inf for an impossible one."""
         position = self.reach - 1 - noise
         possible = (position >= 0) & (position < self.reach)
-        return np.where(possible, self.log_chances[np.clip(position, 0, self.reach - 1)], -np.inf)
+        return np.where(possible, self.log_chances[_within(position, self.reach - 1)], -np.inf)
 
     def draw(self, size: int, randomness: Randomness) -> NDArray[np.int64]:
         """Draw independent noise, exactly."""
@@ -129,6 +129,11 @@ class SelectionNoise:
     def _tops(self) -> NDArray[np.uint64]:
         """The first 64 bits of each of `sums` except the last, which stands for a probability of 1."""
         return np.array([one >> (BITS - WORD_BITS) for one in self.sums[:-1]], dtype=np.uint64)
+
+
+def _within(numbers: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Return the numbers clamped to 0 and `most`. For few numbers, `np.clip` takes five times as long."""
+    return np.minimum(np.maximum(numbers, 0), most)
 
 
 @functools.lru_cache(maxsize=64)
