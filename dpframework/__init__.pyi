@@ -60,7 +60,7 @@ from .facts.privacy_unit import PrivacyUnit as PrivacyUnit
 from .facts.public_lookup_tables import PublicTable as PublicTable
 from .facts.read_options import ReadOptions as ReadOptions
 from .facts.schema import Schema as Schema
-from .ledger.chain import LedgerTampered as LedgerTampered
+from .ledger.entry_hash_chain import LedgerTampered as LedgerTampered
 from .ledger.ledger import Ledger as Ledger
 from .ledger.ledger_run import LedgerRun as LedgerRun
 from .mechanisms.base import Mechanism as Mechanism
@@ -100,11 +100,11 @@ from .study.plugin_registry import (
 from .study.results import Results as Results
 from .study.study import Study as Study
 from .study.study_plan import StudyPlan as StudyPlan
-from .tables.blocks import Block as Block
 from .tables.coded_table import Table as Table
 from .tables.dask_engine import Dask as Dask
-from .tables.database_table import DatabaseTable as DatabaseTable
+from .tables.database_table_description import DatabaseTable as DatabaseTable
 from .tables.duckdb_engine import DuckDB as DuckDB
+from .tables.encoded_row_blocks import Block as Block
 from .tables.engine_base import (
     Engine as Engine,
     InMemory as InMemory,
@@ -122,7 +122,7 @@ from .tables.schema_inference import (
     infer_schema as infer_schema,
     infer_two_view_schema as infer_two_view_schema,
 )
-from .tables.table_files import TableFiles as TableFiles
+from .tables.table_files_description import TableFiles as TableFiles
 from .tables.two_view_reader import read_two_views as read_two_views
 
 __version__: str

@@ -36,7 +36,7 @@ from dpframework.results.json_safe import json_text
 from dpframework.results.keys import KeyTable, ReleasedKeys
 from dpframework.results.marginal_tables import MarginalTable, MarginalTables
 from dpframework.results.matrix import Matrix
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 from dpframework.results.results_by_key import ByKey
 from dpframework.results.rows_per_unit_result import RowsPerUnit
 

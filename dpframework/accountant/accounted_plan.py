@@ -20,7 +20,7 @@ from dpframework.plan.plan import Plan
 from dpframework.results.error_bounds import ErrorBound
 
 if TYPE_CHECKING:
-    from dpframework.plan.verification_records import VerificationRecords
+    from dpframework.plan.verification_records_file import VerificationRecords
 
 A = TypeVar("A")
 

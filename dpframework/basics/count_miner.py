@@ -23,7 +23,7 @@ from dpframework.queries.group_queries import GroupCounts
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
-from dpframework.results.noisy_counts import CONFIDENCE, Noisy
+from dpframework.results.noisy_count_with_interval import CONFIDENCE, Noisy
 from dpframework.run.miner_base import Example
 from dpframework.run.private_table import PrivateTable
 

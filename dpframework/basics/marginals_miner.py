@@ -48,7 +48,7 @@ from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import subsets
 from dpframework.results.error_bounds import UNCLIPPED, BoundKind, ErrorBound
 from dpframework.results.marginal_tables import MarginalTable, MarginalTables
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 from dpframework.run.miner_base import Example, Witness
 from dpframework.run.private_table import PrivateTable
 

@@ -28,7 +28,7 @@ from dpframework.queries.sums import BoundDistances, BoundedSum, WithinBounds
 from dpframework.results.error_bounds import WORST_ROWS, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
-from dpframework.results.noisy_counts import CONFIDENCE
+from dpframework.results.noisy_count_with_interval import CONFIDENCE
 from dpframework.run.miner_base import Example
 from dpframework.run.private_table import PrivateTable
 
@@ -210,7 +210,7 @@ def share_interval(one: float, other: float, variance: float) -> tuple[float, fl
     variance
         The variance of the noise of each number, in steps squared.
     """
-    from dpframework.results.noisy_counts import Noisy, error_of, quantile
+    from dpframework.results.noisy_count_with_interval import Noisy, error_of, quantile
     from dpframework.results.share_intervals import least_share
 
     first, second, most = Noisy(one, variance), Noisy(other, variance), quantile(error_of(CONFIDENCE))

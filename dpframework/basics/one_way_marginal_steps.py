@@ -48,7 +48,7 @@ from dpframework.queries.counts import Marginals
 from dpframework.queries.marginal_residuals import Residuals
 from dpframework.queries.residual_changes import LARGEST_WEIGHT
 from dpframework.results.error_bounds import ErrorBound
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 from dpframework.run.private_table import PrivateTable
 
 STEP = "histograms"

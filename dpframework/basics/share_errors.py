@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.mechanisms.noise_laws import NoiseLaw
-from dpframework.results.noisy_counts import CONFIDENCE
+from dpframework.results.noisy_count_with_interval import CONFIDENCE
 
 _NODES = 600  # the number of equally likely values of Y in each integral
 _MEANS = 24  # the number of values of p above 0 that are tried; for the smallest, n p is well below the noise

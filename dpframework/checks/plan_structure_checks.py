@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dpframework.checks.base import Severity
 from dpframework.facts.description_overlaps import first_overlap
 from dpframework.facts.errors import InputError, nearest
-from dpframework.plan.index import PlacedNode, ScopeNodes
 from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step, split_use
 from dpframework.plan.plan import Plan
+from dpframework.plan.plan_node_index import PlacedNode, ScopeNodes
 from dpframework.plan.spend_block_node import Spend
 from dpframework.queries.plan_file_query import PlanFileQuery
 

@@ -31,7 +31,7 @@ def verified_code(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     """Report, for each miner and mechanism, whether its present code was verified."""
     if plan.verified is None:
         return
-    from dpframework.plan.verification_records import code_verdicts
+    from dpframework.plan.verification_records_file import code_verdicts
 
     for one in code_verdicts(plan, plan.verified):
         failed = one.record is not None and not one.passed

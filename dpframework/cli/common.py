@@ -301,6 +301,6 @@ def open_plan(
     plan = plan.with_rows(rows)
     if verified is None:
         return plan
-    from dpframework.plan.verification_records import VerificationRecords
+    from dpframework.plan.verification_records_file import VerificationRecords
 
     return plan.with_verified(VerificationRecords.load(verified))

@@ -374,7 +374,7 @@ def _open_pin(path: Path | None, *, create: bool = False) -> ledgers.Pin | None:
 
 def _usable_signers(signers: Path, key: Path | None) -> dict[str, str]:
     """Return the signers of a file. The key must be a signer's. Otherwise it could sign no decision in the ledger."""
-    from dpframework.ledger.signatures import SignatureError, sign
+    from dpframework.ledger.ssh_signatures import SignatureError, sign
 
     keys = ledgers.read_signers(signers)
     if key is None:

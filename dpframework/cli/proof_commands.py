@@ -73,7 +73,7 @@ def prove(
     """
     from dpframework.formulas import Certificate, Verdict, proved_claims, require_solvers
     from dpframework.formulas.certificates import CERTIFICATE_FILE
-    from dpframework.plan.verification_records import VERIFIED_FILE
+    from dpframework.plan.verification_records_file import VERIFIED_FILE
 
     warn_of_problems()
     for path, kind in ((certificate, CERTIFICATE_FILE), (record, VERIFIED_FILE)):
@@ -152,7 +152,7 @@ def audit_proof(
 
 def _record(path: Path, found: Sequence[tuple[ScoreClaims, tuple[Proof, ...]]]) -> None:
     """Add the claims that are proved to a file of verification records."""
-    from dpframework.plan.verification_records import ProvedClaim, VerificationRecords
+    from dpframework.plan.verification_records_file import ProvedClaim, VerificationRecords
 
     known = VerificationRecords.load(path) if path.exists() else VerificationRecords()
     records = [ProvedClaim.of(one, proof) for one, those in found for proof in those]

@@ -42,9 +42,9 @@ from dpframework.study.study_plan import StudyPlan
 from dpframework.study.study_run import StudyRun
 from dpframework.study.table_opener import require_joined
 from dpframework.tables.coded_table import Table
-from dpframework.tables.database_table import DatabaseTable
+from dpframework.tables.database_table_description import DatabaseTable
 from dpframework.tables.engine_base import Engine
-from dpframework.tables.table_files import TableFiles
+from dpframework.tables.table_files_description import TableFiles
 
 if TYPE_CHECKING:
     from dpframework.reports.sections import PlanFacts

@@ -35,7 +35,7 @@ from dpframework.study.plugin_registry import registry
 from dpframework.study.study_file import load_study
 
 if TYPE_CHECKING:
-    from dpframework.plan.verification_records import VerifiedCode
+    from dpframework.plan.verification_records_file import VerifiedCode
     from dpframework.verify import Verification
 
 
@@ -106,7 +106,7 @@ def verify(
         raise InputError(f"--seconds is {seconds}; it needs 1 or more")
     if runs and runs < 100:
         raise InputError(f"--runs is {runs}; the distinguishing test needs 100 or more, or 0 for none")
-    from dpframework.plan.verification_records import VERIFIED_FILE, VerificationRecords
+    from dpframework.plan.verification_records_file import VERIFIED_FILE, VerificationRecords
 
     if record is not None:
         require_output(record, VERIFIED_FILE)

@@ -23,7 +23,7 @@ import numpy as np
 from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import DPFrameworkError, InputError, first_line
-from dpframework.facts.installed_packages import importing_environment
+from dpframework.facts.installed_package_digests import importing_environment
 from dpframework.facts.json_reader import parsed_json
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.periods import PeriodKind
@@ -31,7 +31,7 @@ from dpframework.facts.value_checks import check_counts
 from dpframework.study.study import Study
 from dpframework.study.table_place import values_read
 from dpframework.tables.coded_table import Table, bin_middles
-from dpframework.tables.encoding import stored_dtype
+from dpframework.tables.column_encoding import stored_dtype
 from dpframework.tables.open_attribute_keys import keys_of_texts
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)  # the numbers of rows that are tried, in this order

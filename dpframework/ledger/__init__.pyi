@@ -3,9 +3,9 @@ from .approvals import (
     Binding as Binding,
     data_digests as data_digests,
 )
-from .chain import Head as Head, LedgerTampered as LedgerTampered
 from .data_set_opening_entry import opening as opening
 from .data_sets import DataSet as DataSet
+from .entry_hash_chain import Head as Head, LedgerTampered as LedgerTampered
 from .ledger import Ledger as Ledger
 from .ledger_pin_file import Pin as Pin
 from .ledger_run import LedgerRun as LedgerRun

@@ -19,7 +19,7 @@ from dpframework.ledger.outside_releases import Outside
 from dpframework.ledger.recorded_run import RecordedRun
 from dpframework.plan.code_digests import changes
 from dpframework.plan.plan import Plan
-from dpframework.plan.verification_records import VerificationRecords, code_verdicts
+from dpframework.plan.verification_records_file import VerificationRecords, code_verdicts
 
 
 @final

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import sync_folder
-from dpframework.ledger.chain import Chain
+from dpframework.ledger.entry_hash_chain import Chain
 
 BYTES = 32
 _TEXT = re.compile(f"[0-9a-f]{{{2 * BYTES}}}\n")

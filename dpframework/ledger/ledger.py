@@ -14,9 +14,9 @@ from dpframework.facts.privacy_losses import Amount, Relation
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
 from dpframework.ledger.approvals import approval_entry
-from dpframework.ledger.chain import Chain, Head
 from dpframework.ledger.data_set_opening_entry import opening
 from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.entry_hash_chain import Chain, Head
 from dpframework.ledger.ledger_audit import audit_entries
 from dpframework.ledger.ledger_pin_file import Pin
 from dpframework.ledger.ledger_run import LedgerRun

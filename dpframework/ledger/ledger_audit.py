@@ -11,8 +11,8 @@ import attrs
 
 from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused
-from dpframework.ledger.chain import Entry, Head, LedgerTampered
 from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.entry_hash_chain import Entry, Head, LedgerTampered
 from dpframework.ledger.ledger_state import Records
 from dpframework.ledger.outside_releases import charge_of_outside
 from dpframework.ledger.run_entry_subject import recorded_results

@@ -19,7 +19,7 @@ from dpframework.facts.json_reader import parsed_json
 from dpframework.facts.output_overwrite_rule import FileKind
 
 if TYPE_CHECKING:
-    from dpframework.ledger.chain import Entry, Head
+    from dpframework.ledger.entry_hash_chain import Entry, Head
 
 _HASH = re.compile("[0-9a-f]{64}")
 

@@ -21,8 +21,8 @@ from typing import Any, final
 from dpframework.facts.errors import InputError, NotOpened, PlanRefused, QueryStopped, ReleaseRefused, is_failure
 from dpframework.facts.process_identity import this_process
 from dpframework.ledger.approvals import data_digests
-from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.entry_hash_chain import START, Chain, Entry, Transaction
 from dpframework.ledger.ledger_state import Records, refusal
 from dpframework.ledger.recorded_run import RecordedRun
 from dpframework.ledger.release_journal import Owner, RunJournal, StoredRelease, encode_output, require_as_left

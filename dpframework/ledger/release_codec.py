@@ -20,7 +20,7 @@ import numpy as np
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import read_ratio
-from dpframework.ledger.chain import canonical
+from dpframework.ledger.entry_hash_chain import canonical
 
 #: The accepted types of arrays, as NumPy writes them: numbers and texts, and no objects or records.
 _DTYPE = re.compile(r"[<>|=][biufcSU][0-9]{1,9}")

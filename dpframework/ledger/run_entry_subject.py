@@ -13,8 +13,8 @@ from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import as_texts, printable_name, read_ratio
 from dpframework.plan.error_bounds_by_result import parts_of
-from dpframework.plan.index import Reads
 from dpframework.plan.plan import Plan
+from dpframework.plan.plan_node_index import Reads
 
 
 def one_line(value: str, what: str) -> str:

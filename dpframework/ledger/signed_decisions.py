@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.ledger.chain import Entry, LedgerTampered, Transaction
-from dpframework.ledger.signatures import SignatureError, sign, text_to_sign, verify_signature
+from dpframework.ledger.entry_hash_chain import Entry, LedgerTampered, Transaction
 from dpframework.ledger.signers import Signers
+from dpframework.ledger.ssh_signatures import SignatureError, sign, text_to_sign, verify_signature
 
 if TYPE_CHECKING:
     from dpframework.ledger.ledger_state import Records

@@ -21,7 +21,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
-from dpframework.ledger.signatures import verify_signature
+from dpframework.ledger.ssh_signatures import verify_signature
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]*")
 _KEY = re.compile(

@@ -21,7 +21,7 @@ from dpframework.mechanisms.integer_answer_change_bounds import unit_shifts
 from dpframework.mechanisms.noise_laws import LaplaceLaw
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
-from dpframework.results.noisy_counts import discrete_laplace_variance
+from dpframework.results.noisy_count_with_interval import discrete_laplace_variance
 
 
 @attrs.frozen

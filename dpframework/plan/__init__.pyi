@@ -1,5 +1,4 @@
 from .error_bounds_by_result import PlannedPart as PlannedPart, PlannedStep as PlannedStep
-from .index import PlacedNode as PlacedNode, PlanIndex as PlanIndex, scopes as scopes, within_scope as within_scope
 from .nodes import (
     Either as Either,
     FromRelease as FromRelease,
@@ -26,6 +25,12 @@ from .plan import (
     Plan as Plan,
     PublicFacts as PublicFacts,
 )
+from .plan_node_index import (
+    PlacedNode as PlacedNode,
+    PlanIndex as PlanIndex,
+    scopes as scopes,
+    within_scope as within_scope,
+)
 from .plan_reader import plan_from_json as plan_from_json
 from .run_costs import RunCost as RunCost
 from .spend_block_node import (
@@ -36,7 +41,7 @@ from .spend_block_node import (
     kind as kind,
     spend as spend,
 )
-from .verification_records import (
+from .verification_records_file import (
     CodeVerdict as CodeVerdict,
     VerificationRecords as VerificationRecords,
     VerifiedCode as VerifiedCode,

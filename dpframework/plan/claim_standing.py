@@ -15,7 +15,7 @@ from dpframework.plan.plan import Plan
 from dpframework.queries.base import Norm, QueryFacts, Sensitivity
 
 if TYPE_CHECKING:
-    from dpframework.plan.verification_records import VerificationRecords
+    from dpframework.plan.verification_records_file import VerificationRecords
 
 SLACK = Fraction(1, 2**40)  # the share by which a sensitivity may be below a bound, since both round logarithms up
 
@@ -54,7 +54,7 @@ class ClaimStanding:
 
 def standings(plan: Plan, verified: VerificationRecords | None) -> Iterator[ClaimStanding]:
     """Yield the standing of each step's claim. Only records about exactly the plan's code count."""
-    from dpframework.plan.verification_records import code_verdicts
+    from dpframework.plan.verification_records_file import code_verdicts
 
     passed = {} if verified is None else {one.what: one for one in code_verdicts(plan, verified) if one.passed}
     tested = {}

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from dpframework.facts.installed_packages import CORE, package_form, place_of
+from dpframework.facts.installed_package_digests import CORE, package_form, place_of
 from dpframework.plan.nodes import Node, Step, walk
 from dpframework.queries.plan_file_query import PlanFileQuery
 

@@ -15,11 +15,11 @@ from dpframework.mechanisms.base import Calibration, Mechanism, Preview
 from dpframework.plan.nodes import Sequential, Step
 from dpframework.queries.base import Norm
 from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize
-from dpframework.results.noisy_counts import CONFIDENCE
+from dpframework.results.noisy_count_with_interval import CONFIDENCE
 
 if TYPE_CHECKING:
-    from dpframework.plan.index import PlacedNode
     from dpframework.plan.plan import Plan
+    from dpframework.plan.plan_node_index import PlacedNode
 
 
 @final

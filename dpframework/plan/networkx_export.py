@@ -12,7 +12,7 @@ from dpframework.plan.plan import Plan
 def plan_graph(plan: Plan) -> Any:
     """Return the plan as a `networkx.DiGraph`, so that networkx can answer questions about it.
 
-    The graph has the nodes and edges of `plan.index`, with these attributes:
+    The graph has the nodes and edges of `plan.plan_node_index`, with these attributes:
 
     - of the graph: `relation`, and `derived` (a text for each derived column of the table);
     - of nodes, which are the numbers of the plan's nodes in the index: `kind` ("step", "sequential", ...), `label`,

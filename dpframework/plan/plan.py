@@ -27,9 +27,9 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import as_texts, positive_count
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.joint_loss_calibration import cap
-from dpframework.plan.index import PlanIndex
 from dpframework.plan.node_kind_table import write_node
 from dpframework.plan.nodes import Node, Step, distinct
+from dpframework.plan.plan_node_index import PlanIndex
 from dpframework.plan.spend_block_node import Spend
 from dpframework.results.error_bounds import TableSize
 

@@ -18,10 +18,10 @@ from dpframework.facts.privacy_losses import Amount, ByRelation, exact
 from dpframework.facts.value_checks import as_texts, as_whole_numbers
 from dpframework.formulas.sensitivity_claims import ScoreClaims
 from dpframework.queries.block_counts_of_query import Counting
-from dpframework.tables.blocks import Block
+from dpframework.tables.encoded_row_blocks import Block
 
 if TYPE_CHECKING:
-    from dpframework.tables.joint_counts import JointCounts
+    from dpframework.tables.crosstab_counts import JointCounts
 
 
 class Norm(enum.StrEnum):
@@ -255,7 +255,7 @@ class Query(abc.ABC):
     def attributes(self) -> tuple[str, ...]:
         """The attributes that the query may read; empty if it may read any.
 
-        Others are hidden (see `answers_from_declared_attributes`).
+        Others are hidden (see `exact_answers_hiding_undeclared_columns`).
         """
         return ()
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 from numpy.typing import NDArray
 
-from dpframework.tables.blocks import Block
+from dpframework.tables.encoded_row_blocks import Block
 
 if TYPE_CHECKING:
     from dpframework.queries.base import Query
-    from dpframework.tables.joint_counts import JointCounts
+    from dpframework.tables.crosstab_counts import JointCounts
 
 
 @final

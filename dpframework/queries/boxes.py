@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, as_attributes
 from dpframework.facts.errors import InputError
 from dpframework.queries.counts import CellCounts
-from dpframework.tables.blocks import TILE, Block
+from dpframework.tables.crosstab_counts import Crosstab, JointCounts, codes_in_bins
+from dpframework.tables.encoded_row_blocks import TILE, Block
 from dpframework.tables.fast_code_counts import joint_codes, tally
-from dpframework.tables.joint_counts import Crosstab, JointCounts, codes_in_bins
 
 #: A box: for each attribute the first code inside the box, and the first code after it.
 Box: TypeAlias = "tuple[tuple[int, int], ...]"

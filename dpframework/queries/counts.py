@@ -20,9 +20,9 @@ from dpframework.formulas.count_formula import Formula, public
 from dpframework.formulas.score_structures import Adds
 from dpframework.formulas.sensitivity_claims import Change, ScoreClaims, norm_claims
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.tables.blocks import Block
+from dpframework.tables.crosstab_counts import Crosstab, JointCounts, require_own_codes
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.fast_code_counts import MANY, tally
-from dpframework.tables.joint_counts import Crosstab, JointCounts, require_own_codes
 
 _MOST_NAMED = 4  # the most attributes that the text of `Marginals` names
 

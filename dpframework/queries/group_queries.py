@@ -23,9 +23,9 @@ from dpframework.formulas.sensitivity_claims import ScoreClaims
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.counts import CellCounts, histogram_claims, histogram_sensitivities, share_sensitivities
 from dpframework.queries.sums import STEPS, BoundedSum, WithinBounds, sum_sensitivities
-from dpframework.tables.blocks import TILE, Block
+from dpframework.tables.crosstab_counts import Crosstab, JointCounts, WholeSteps, codes_in_bins, describe_known
+from dpframework.tables.encoded_row_blocks import TILE, Block
 from dpframework.tables.fast_code_counts import joint_codes
-from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, codes_in_bins, describe_known
 
 
 def _group_codes(block: Block, by: tuple[Attribute, ...]) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from dpframework.facts.open_attribute import require_open
 from dpframework.formulas.sensitivity_claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, histogram_sensitivities
-from dpframework.tables.blocks import Block
+from dpframework.tables.encoded_row_blocks import Block
 
 _HASHES = 61  # the number of hash values of keys; `coordinates` adds up the counts of keys with the same hash value
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.formulas.sensitivity_claims import ScoreClaims
 from dpframework.queries.base import Query, QueryFacts, Sensitivity
-from dpframework.tables.blocks import Block
+from dpframework.tables.encoded_row_blocks import Block
 
 
 @final

@@ -19,8 +19,8 @@ from dpframework.formulas.sensitivity_claims import ScoreClaims, score_claims
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.scores import CandidateScores
 from dpframework.queries.sums import WithinBounds
-from dpframework.tables.blocks import Block
-from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps
+from dpframework.tables.crosstab_counts import Crosstab, JointCounts, WholeSteps
+from dpframework.tables.encoded_row_blocks import Block
 
 MOST_STEPS = 4096  # the most steps of a grid
 FINEST = 10**6  # the largest denominator of a quantile

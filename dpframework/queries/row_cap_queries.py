@@ -45,9 +45,9 @@ from dpframework.facts.privacy_unit import MOST_UNIT_ROWS
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import Count
 from dpframework.queries.scores import CandidateScores
-from dpframework.tables.blocks import Block
 from dpframework.tables.count_width import in_64_bits
-from dpframework.tables.joint_counts import Crosstab, JointCounts, UnitPlaces
+from dpframework.tables.crosstab_counts import Crosstab, JointCounts, UnitPlaces
+from dpframework.tables.encoded_row_blocks import Block
 
 #: The norms in which a sensitivity can be multiplied by the weight (squared for squared l2). `Norm.HISTOGRAMS` is left
 #: out. It states that the changes of all histograms have the same public sum, but here the number of rows that are read

@@ -16,9 +16,9 @@ from dpframework.facts.row_partitions import attributes_of
 from dpframework.formulas.sensitivity_claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims
-from dpframework.tables.blocks import Block
 from dpframework.tables.count_width import in_64_bits
-from dpframework.tables.joint_counts import Crosstab, JointCounts
+from dpframework.tables.crosstab_counts import Crosstab, JointCounts
+from dpframework.tables.encoded_row_blocks import Block
 
 
 class CandidateScores(Query):

@@ -12,8 +12,8 @@ from .cell_union_redescriptions import (
     nothing_above as nothing_above,
 )
 from .joint_distribution_fit import DESIGNS as DESIGNS
-from .match_combination_search import Joined as Joined, OverlappingTables as OverlappingTables
 from .match_scores import Match as Match, MatchScores as MatchScores, binary_tests as binary_tests
 from .redescription import Redescription as Redescription, p_values as p_values
 from .redescriptions import Redescriptions as Redescriptions
+from .redescriptions_from_match_combinations import Joined as Joined, OverlappingTables as OverlappingTables
 from .truth_cells_query import TruthCells as TruthCells

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.logical_descriptions import Description
 from dpframework.redescriptions.redescription import Redescription
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 
 ROUNDS = 6  # of the iteration in `shown_from`; each divides the error by 5 or more, as supports are >= 4 deviations
 DEVIATIONS = 4  # the smallest support, in deviations of its noise
@@ -42,8 +42,8 @@ class ReportConditions:
     Attributes
     ----------
     min_jaccard
-        The least Jaccard index, after one deviation of its noise is taken off. The module `match_combination_search`
-        takes off a fixed margin instead.
+        The least Jaccard index, after one deviation of its noise is taken off. The module
+        `redescriptions_from_match_combinations` takes off a fixed margin instead.
     min_support
         The fewest rows for which both sides hold, by default a small share of all (`LEAST_SHARE`). In addition, their
         number must be well above its noise (see `DEVIATIONS`).

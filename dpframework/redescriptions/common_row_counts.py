@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.logical_descriptions import Description, Equals, Literal
 from dpframework.queries.row_set_intersections import RowSets, in_common
-from dpframework.tables.blocks import Block
+from dpframework.tables.crosstab_counts import JointCounts
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.fast_code_counts import joint_codes
-from dpframework.tables.joint_counts import JointCounts
 
 TILE = 1 << 16  # the rows of a tile, a part of a block whose bits for all tests fit the processor's cache
 MOST_KEPT = 1 << 26  # the most bytes of sets that are kept from one choice of a match (a pair of tests) to the next

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 
-from dpframework.results.noisy_counts import Noisy, quantile
+from dpframework.results.noisy_count_with_interval import Noisy, quantile
 from dpframework.results.share_intervals import least_share, noise_at, round_down
 
 HALVINGS = 30  # steps of the bisection for the lower end

@@ -60,8 +60,8 @@ from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.block_counts_of_query import Counting
 from dpframework.queries.scores import CandidateScores
 from dpframework.redescriptions.common_row_counts import Sets, ViewTests, common_counts, common_tables
-from dpframework.tables.blocks import Block
-from dpframework.tables.joint_counts import JointCounts
+from dpframework.tables.crosstab_counts import JointCounts
+from dpframework.tables.encoded_row_blocks import Block
 
 DISTINCT = Fraction(7, 10)  # a match is too similar to a known set if its rows have this Jaccard index with the set
 GIVEN_CAP = public("cap", 0, 10**18)  # a cap given at run time; every table has fewer than 10**18 rows

@@ -22,7 +22,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Description, description_from_dict
 from dpframework.redescriptions.description_text import sentence
 from dpframework.redescriptions.jaccard_intervals import least_jaccard_if_shown
-from dpframework.results.noisy_counts import CONFIDENCE, Noisy, as_noisy, error_of, quantile
+from dpframework.results.noisy_count_with_interval import CONFIDENCE, Noisy, as_noisy, error_of, quantile
 from dpframework.results.result import StoredResult
 from dpframework.results.share_intervals import least_share, noise_at
 
@@ -74,7 +74,8 @@ class Redescription(StoredResult):
         How many candidates the miner looked at before it showed this one, itself included.
     deviation
         The standard error of the Jaccard index, found by a bootstrap, if the counts come from a model of several tables
-        (`dpframework.redescriptions.match_combination_search`). None if the counts are sums of released counts.
+        (`dpframework.redescriptions.redescriptions_from_match_combinations`). None if the counts are sums of released
+        counts.
 
     Examples
     --------

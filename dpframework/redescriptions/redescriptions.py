@@ -17,7 +17,7 @@ from dpframework.facts.notebook_html import html_line
 from dpframework.redescriptions import redescription_displays
 from dpframework.redescriptions.map_over_two_attributes import draw_map
 from dpframework.redescriptions.redescription import ERROR, MOST_SHARE, Redescription
-from dpframework.results.noisy_counts import CONFIDENCE, error_of, quantile
+from dpframework.results.noisy_count_with_interval import CONFIDENCE, error_of, quantile
 from dpframework.results.result import DrawableResult, axes_or_new, without_math
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
     Examples
     --------
     >>> from dpframework.facts.logical_descriptions import Below, Equals
-    >>> from dpframework.results.noisy_counts import Noisy
+    >>> from dpframework.results.noisy_count_with_interval import Noisy
     >>> smoker, weak = Equals("smoker", "true"), Below("fev", 3)
     >>> counts = {"left_only": Noisy(60, 50), "right_only": Noisy(40, 50), "rows": 1000}
     >>> large = Redescription(smoker, weak, both=Noisy(400, 50), **counts)

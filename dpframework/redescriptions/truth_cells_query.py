@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.queries.counts import CellCounts
 from dpframework.queries.runtime_attribute_queries import ReadsAmong
-from dpframework.tables.blocks import Block
+from dpframework.tables.crosstab_counts import Crosstab, JointCounts
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.fast_code_counts import tally
-from dpframework.tables.joint_counts import Crosstab, JointCounts
 
 
 @final

@@ -9,8 +9,8 @@ import attrs
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.privacy_losses import PrivacyLoss
 from dpframework.plan.error_bounds_by_result import parts_of
-from dpframework.plan.index import PlacedNode, PlanIndex
 from dpframework.plan.nodes import Node
+from dpframework.plan.plan_node_index import PlacedNode, PlanIndex
 from dpframework.plan.spend_block_node import Spend
 from dpframework.reports.loss_text import bound_of, share_of
 

@@ -13,8 +13,8 @@ import attrs
 
 from dpframework.accountant import PureAccountant, ZCDPAccountant
 from dpframework.facts.privacy_losses import readable
-from dpframework.plan.index import PlacedNode
 from dpframework.plan.nodes import Node, Step
+from dpframework.plan.plan_node_index import PlacedNode
 from dpframework.reports.loss_text import loss_of
 from dpframework.reports.step_row import StepRow, rows_of_steps
 from dpframework.study.study_plan import StudyPlan

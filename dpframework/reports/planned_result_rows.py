@@ -9,7 +9,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.plan.error_bounds_by_result import parts_of
-from dpframework.plan.index import Reads
+from dpframework.plan.plan_node_index import Reads
 from dpframework.reports.loss_text import bound_of, loss_text, share_of
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner_base import parameter_form

@@ -158,7 +158,7 @@ def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
     """
     verified = ["not shown; give a file of 'verify --record' with --verified"]
     if plan.verified is not None:
-        from dpframework.plan.verification_records import code_verdicts
+        from dpframework.plan.verification_records_file import code_verdicts
 
         verified = [str(one) for one in code_verdicts(plan, plan.verified)]
     approved = ["not shown; name a ledger with --ledger and --data-set"]

@@ -12,7 +12,7 @@ from .groups import Groups as Groups
 from .keys import KeyTable as KeyTable, ReleasedKeys as ReleasedKeys
 from .marginal_tables import MarginalTable as MarginalTable, MarginalTables as MarginalTables
 from .matrix import Matrix as Matrix, matrices_of as matrices_of
-from .noisy_counts import Noisy as Noisy
+from .noisy_count_with_interval import Noisy as Noisy
 from .result import (
     Drawable as Drawable,
     DrawableResult as DrawableResult,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.value_checks import as_texts
 from dpframework.results.matrix import Matrix
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 from dpframework.results.result import DrawableResult, Tabular
 
 

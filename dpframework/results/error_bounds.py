@@ -15,7 +15,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import as_texts
-from dpframework.results.noisy_counts import CONFIDENCE
+from dpframework.results.noisy_count_with_interval import CONFIDENCE
 
 SUPPORTS = "supports of redescriptions"
 CHOSEN = "redescriptions are shown because of their noisy counts, so their supports are too large on average"

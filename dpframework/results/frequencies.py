@@ -22,7 +22,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameter_checks import finite_from_0
 from dpframework.facts.value_checks import as_float
 from dpframework.results.count_table_base import CountTable
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 from dpframework.results.simplex_projection import nearest_on_simplex
 from dpframework.results.table_text import TextTable
 

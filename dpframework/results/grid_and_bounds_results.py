@@ -15,7 +15,7 @@ from dpframework.facts.parameter_checks import finite_from_0, is_whole_number
 from dpframework.facts.phrases import count_text
 from dpframework.facts.value_checks import as_float, as_texts, finite_number
 from dpframework.results.matrix import Matrix
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 from dpframework.results.result import DrawableResult, Tabular
 from dpframework.results.table_text import TextTable
 

@@ -10,7 +10,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.results.estimates import Estimate
 from dpframework.results.frequencies import Frequencies
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 from dpframework.results.table_text import align_columns
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from dpframework.results.noisy_counts import Noisy, heavy_deviation
+from dpframework.results.noisy_count_with_interval import Noisy, heavy_deviation
 
 STEPS = 60  # the largest number of steps of Newton's method, more than it needs
 GRID = 2**50  # ends of intervals are multiples of 1 / GRID, since further digits are rounding errors

@@ -25,9 +25,9 @@ from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.process_identity import ProcessMark, this_process
 from dpframework.facts.row_partitions import Cut
 from dpframework.mechanisms.randomness import Randomness, seed_of
-from dpframework.queries.answers_from_declared_attributes import answers_of
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answers_of
 from dpframework.run.observers import Observer, Release
-from dpframework.run.release_copies import read_only
+from dpframework.run.read_only_release_copies import read_only
 from dpframework.run.release_scope import Charge, ChargedRelease, require_own
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engine_base import Engine, Rows

@@ -19,8 +19,8 @@ from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Step
 from dpframework.run.release_scope import ChargedRelease, Scope
-from dpframework.tables.blocks import cells_of
 from dpframework.tables.coded_table import Table
+from dpframework.tables.encoded_row_blocks import cells_of
 from dpframework.tables.engine_base import InMemory, Rows
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from dpframework.facts.privacy_losses import Amount
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import NAME_CHARACTER
 from dpframework.queries.ranks import QuantileScores
-from dpframework.results.noisy_counts import CONFIDENCE
+from dpframework.results.noisy_count_with_interval import CONFIDENCE
 from dpframework.study.plugin_registry import share
 from dpframework.study.study import Study
 

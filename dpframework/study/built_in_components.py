@@ -7,7 +7,7 @@ from typing import Any
 
 from dpframework import checks, mechanisms
 from dpframework.study.hookspecs import hookimpl
-from dpframework.tables.built_in import BUILT_IN as ENGINES
+from dpframework.tables.built_in_engines import BUILT_IN as ENGINES
 
 #: The everyday miners, by name: the module in `dpframework.basics` and the class. A module is loaded when a study first
 #: uses one of its miners.

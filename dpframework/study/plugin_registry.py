@@ -16,7 +16,7 @@ from dpframework.accountant import Accountant
 from dpframework.checks import Check
 from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.errors import InputError, first_line, nearest
-from dpframework.facts.installed_packages import plugin_points
+from dpframework.facts.installed_package_digests import plugin_points
 from dpframework.facts.privacy_losses import Amount
 from dpframework.mechanisms import Mechanism
 from dpframework.run.miner_base import Miner

@@ -27,9 +27,9 @@ from dpframework.study.plugin_registry import Registry, registry as installed
 from dpframework.study.study import Study
 from dpframework.study.table_place import Data, require_views, values_read
 from dpframework.tables.coded_table import Table
-from dpframework.tables.database_table import DatabaseTable
+from dpframework.tables.database_table_description import DatabaseTable
 from dpframework.tables.engine_base import Engine
-from dpframework.tables.table_files import TableFiles
+from dpframework.tables.table_files_description import TableFiles
 
 _TABLES = ("data", "read", "derive", "privacy", "step", "engine")
 _PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit", "period", "date")

@@ -28,7 +28,7 @@ from dpframework.study.plugin_registry import registry
 
 if TYPE_CHECKING:
     from dpframework.plan.run_costs import RunCost
-    from dpframework.plan.verification_records import VerificationRecords
+    from dpframework.plan.verification_records_file import VerificationRecords
 
 
 @final

@@ -17,11 +17,11 @@ from dpframework.study.study_data_type import Given
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_place import require_read_for
 from dpframework.tables.coded_table import Table
-from dpframework.tables.database_table import DatabaseTable
+from dpframework.tables.database_table_description import DatabaseTable
 from dpframework.tables.engine_base import Engine, Rows
 from dpframework.tables.output_suppression import silenced
 from dpframework.tables.table_builder import require_public_counts
-from dpframework.tables.table_files import TableFiles
+from dpframework.tables.table_files_description import TableFiles
 
 
 def open_table(

@@ -1,12 +1,30 @@
-from .blocks import (
+from .block_count_kernels import popcount as popcount
+from .coded_table import Table as Table
+from .contribution_bounding import kept_rows as kept_rows
+from .crosstab_counts import (
+    Column as Column,
+    Crosstab as Crosstab,
+    JointCounts as JointCounts,
+    WholeSteps as WholeSteps,
+    as_cases as as_cases,
+    cells_of_column as cells_of_column,
+    joint_counts_of as joint_counts_of,
+)
+from .crosstab_engine_base import (
+    CaseColumn as CaseColumn,
+    GroupingEngine as GroupingEngine,
+    PartSelection as PartSelection,
+    SelectedRows as SelectedRows,
+    Selection as Selection,
+    select_lineage as select_lineage,
+)
+from .dask_engine import Dask as Dask
+from .database_table_description import DatabaseTable as DatabaseTable
+from .duckdb_engine import DuckDB as DuckDB
+from .encoded_row_blocks import (
     Block as Block,
     cells_of as cells_of,
 )
-from .coded_table import Table as Table
-from .contribution_bounding import kept_rows as kept_rows
-from .dask_engine import Dask as Dask
-from .database_table import DatabaseTable as DatabaseTable
-from .duckdb_engine import DuckDB as DuckDB
 from .engine_base import (
     Engine as Engine,
     InMemory as InMemory,
@@ -19,24 +37,6 @@ from .fast_code_counts import (
     tally as tally,
 )
 from .file_guess import guess_file as guess_file
-from .grouping_engine import (
-    CaseColumn as CaseColumn,
-    GroupingEngine as GroupingEngine,
-    PartSelection as PartSelection,
-    SelectedRows as SelectedRows,
-    Selection as Selection,
-    select_lineage as select_lineage,
-)
-from .joint_counts import (
-    Column as Column,
-    Crosstab as Crosstab,
-    JointCounts as JointCounts,
-    WholeSteps as WholeSteps,
-    as_cases as as_cases,
-    cells_of_column as cells_of_column,
-    joint_counts_of as joint_counts_of,
-)
-from .kernels import popcount as popcount
 from .open_attribute_keys import KeyBook as KeyBook, KeyColumn as KeyColumn
 from .output_suppression import silenced as silenced
 from .postgres_engine import Postgres as Postgres
@@ -60,5 +60,5 @@ from .schema_inference import (
     infer_two_view_schema as infer_two_view_schema,
 )
 from .sql_expressions import SqlColumns as SqlColumns
-from .table_files import TableFiles as TableFiles
+from .table_files_description import TableFiles as TableFiles
 from .two_view_reader import read_two_views as read_two_views

@@ -11,10 +11,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.tables.cluster_table import OpenedTable, pickle
-from dpframework.tables.reading_progress import tell
-from dpframework.tables.shuffle_by_id_hash import Shuffle, ShuffleFindings
-from dpframework.tables.shuffle_on_workers import WorkerPlace
-from dpframework.tables.worker_messages import (
+from dpframework.tables.cluster_worker_answers import (
     Answer,
     FailureAnswer,
     ReadAnswer,
@@ -22,6 +19,9 @@ from dpframework.tables.worker_messages import (
     UnreachableAnswer,
     require_answer,
 )
+from dpframework.tables.reading_progress import tell
+from dpframework.tables.shuffle_by_id_hash import Shuffle, ShuffleFindings
+from dpframework.tables.shuffle_on_workers import WorkerPlace
 
 MOST_LOSSES = 4  # the most tries of a task whose workers are lost, since the task itself may be what ends them
 _READING = "while it read its files"

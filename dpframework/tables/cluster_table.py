@@ -13,10 +13,10 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.row_partitions import Cut
 from dpframework.tables.cluster_worker import Derivation, Mask, SampleOf
+from dpframework.tables.cluster_worker_answers import ReadAnswer
 from dpframework.tables.engine_base import RelatedCaches
 from dpframework.tables.shuffle_by_id_hash import Shuffle
-from dpframework.tables.table_files import Piece
-from dpframework.tables.worker_messages import ReadAnswer
+from dpframework.tables.table_files_description import Piece
 
 
 @attrs.define(eq=False)

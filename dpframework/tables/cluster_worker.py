@@ -3,7 +3,7 @@
 Every error is caught here, since a cluster's log shows the text of an error that escapes, and that text may quote a
 row. The study's process learns only the kind of the error. If the error is an `InputError` from reading files, the
 process gets its sentence, too. Counts are sums of integers, and all answers are sent as plain data (see
-`worker_messages`).
+`cluster_worker_answers`).
 """
 
 from __future__ import annotations
@@ -21,19 +21,10 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
-from dpframework.facts.installed_packages import package_form
+from dpframework.facts.installed_package_digests import package_form
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.row_partitions import Cut
-from dpframework.tables.blocks import Block
-from dpframework.tables.coded_table import Table
-from dpframework.tables.engine_base import Mapped
-from dpframework.tables.open_attribute_keys import add_counts
-from dpframework.tables.output_suppression import silenced
-from dpframework.tables.shuffle_by_id_hash import Shuffle
-from dpframework.tables.shuffle_on_workers import ShuffledPieces, UnreachableError, WorkerPlace
-from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.table_files import Piece
-from dpframework.tables.worker_messages import (
+from dpframework.tables.cluster_worker_answers import (
     AbsentAnswer,
     Answer,
     FailureAnswer,
@@ -43,6 +34,15 @@ from dpframework.tables.worker_messages import (
     UnreachableAnswer,
     pack_answer,
 )
+from dpframework.tables.coded_table import Table
+from dpframework.tables.encoded_row_blocks import Block
+from dpframework.tables.engine_base import Mapped
+from dpframework.tables.open_attribute_keys import add_counts
+from dpframework.tables.output_suppression import silenced
+from dpframework.tables.shuffle_by_id_hash import Shuffle
+from dpframework.tables.shuffle_on_workers import ShuffledPieces, UnreachableError, WorkerPlace
+from dpframework.tables.table_builder import RowFindings
+from dpframework.tables.table_files_description import Piece
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.tables.grouping_engine import CaseColumn, SelectedRows
-from dpframework.tables.joint_counts import Crosstab
+from dpframework.tables.crosstab_counts import Crosstab
+from dpframework.tables.crosstab_engine_base import CaseColumn, SelectedRows
 from dpframework.tables.sql_expressions import SqlColumns
 
 MOST_COLUMNS, MOST_SETS = 48, 64  # a query with so many columns or so many grouping sets takes no more tables

@@ -20,22 +20,29 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.facts.installed_packages import distributions
+from dpframework.facts.installed_package_digests import distributions
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.row_partitions import Cut, number_of_parts
-from dpframework.tables.blocks import Block
 from dpframework.tables.cluster_reading import MOST_LOSSES, ClusterReader
 from dpframework.tables.cluster_table import ClusterRows, OpenedTable, pickle
 from dpframework.tables.cluster_worker import ClusterWorker, CountRequest, Mask, SampleOf, versions
+from dpframework.tables.cluster_worker_answers import (
+    MISMATCH,
+    AbsentAnswer,
+    Answer,
+    TallyAnswer,
+    answer_of,
+    require_answer,
+)
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contribution_bounding import KEY_BYTES
 from dpframework.tables.dask_client import PATIENCE, Connection
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import Engine, rows_of
 from dpframework.tables.open_attribute_keys import add_counts
 from dpframework.tables.reading_in_worker_pieces import shuffle_of
 from dpframework.tables.table_builder import RowFindings, require_found
-from dpframework.tables.table_files import TableFiles
-from dpframework.tables.worker_messages import MISMATCH, AbsentAnswer, Answer, TallyAnswer, answer_of, require_answer
+from dpframework.tables.table_files_description import TableFiles
 
 POLL = 0.5  # how many seconds to wait for an answer before checking that the worker is still there
 

@@ -15,7 +15,7 @@ import numpy as np
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.derived_columns import DerivedColumn, Input
 from dpframework.facts.schema import Schema
-from dpframework.tables.encoding import MISSING, EncodedCells, EncodedColumn, cells_of_numbers, settle
+from dpframework.tables.column_encoding import MISSING, EncodedCells, EncodedColumn, cells_of_numbers, settle
 
 if TYPE_CHECKING:
     from dpframework.facts.expression_operand_domains import Cells

@@ -22,14 +22,14 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.parameter_checks import is_whole_number
 from dpframework.facts.row_partitions import Cut
-from dpframework.tables.block_partition import parts_of
-from dpframework.tables.blocks import Block, pack_index, slice_arrays
+from dpframework.tables.block_split_by_cut import parts_of
 from dpframework.tables.count_width import in_64_bits
+from dpframework.tables.encoded_row_blocks import Block, pack_index, slice_arrays
 from dpframework.tables.open_attribute_keys import add_counts
 
 if TYPE_CHECKING:
     from dpframework.tables.coded_table import Table
-    from dpframework.tables.table_files import TableFiles
+    from dpframework.tables.table_files_description import TableFiles
 
 MOST_ROWS = 1 << 20  # the most rows of a block, so that kernels need little memory besides its codes
 Rows: TypeAlias = Any  # an engine's opaque handle of some rows

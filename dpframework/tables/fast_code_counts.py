@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.tables.blocks import Block
 from dpframework.tables.column_array_storage import read_only
+from dpframework.tables.encoded_row_blocks import Block
 
 BYTE, WORD = 1 << 8, 1 << 16  # how many values one byte and two bytes have
 MANY = 1 << 15  # the number of codes from which counting pairs pays off
@@ -101,7 +101,7 @@ def counts_by_class(
             counted = np.bincount(codes.astype(np.int64) * number + classes, minlength=int(size) * number)
             counts[end - size : end] = counted.reshape(-1, number)
         return counts
-    from dpframework.tables.kernels import add_class_counts
+    from dpframework.tables.block_count_kernels import add_class_counts
 
     whole, of_rows = block.is_whole, read_only(classes)
     index = read_only(np.zeros(0, dtype=np.int32) if whole else block.index)

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.schema_with_derived_columns import UnitRows
+from dpframework.tables.column_encoding import EncodedColumn
 from dpframework.tables.contribution_bounding import number_units
-from dpframework.tables.encoding import EncodedColumn
 from dpframework.tables.ids import exact_ids
 from dpframework.tables.reading import with_ids
 from dpframework.tables.shuffle_by_id_hash import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from dpframework.tables.coded_table import Table
     from dpframework.tables.table_builder import RowFindings
-    from dpframework.tables.table_files import Piece
+    from dpframework.tables.table_files_description import Piece
 
 _PLACE = ("piece", "row")  # columns with the place of a unit's first row
 

@@ -1,7 +1,7 @@
 """Rows to predict, encoded by a model's schema, with unknown cells marked.
 
 A run must be able to read every table. So in a table every cell has a code. If the schema allows no missing values, a
-cell outside the schema becomes its attribute's first value (see `encoding`). A prediction from such a value would
+cell outside the schema becomes its attribute's first value (see `column_encoding`). A prediction from such a value would
 change with the order in which labels are listed. So code that predicts reads rows by `NewRows`, and decides what an
 unknown cell means for its model.
 """
@@ -20,11 +20,19 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
-from dpframework.tables.blocks import Block
 from dpframework.tables.cell_notation_reader import as_written
 from dpframework.tables.coded_table import Table
+from dpframework.tables.column_encoding import (
+    EncodedCells,
+    EncodedColumn,
+    cells_of,
+    outside,
+    require_fit,
+    settle,
+    unfit,
+)
 from dpframework.tables.derived_column_cells import derived_cells, read_cells
-from dpframework.tables.encoding import EncodedCells, EncodedColumn, cells_of, outside, require_fit, settle, unfit
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import InMemory
 from dpframework.tables.output_suppression import silenced
 from dpframework.tables.plain_cell_series import as_column

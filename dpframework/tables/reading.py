@@ -17,9 +17,9 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.schema_with_derived_columns import UnitRows
 from dpframework.tables.cell_notation_reader import as_written
 from dpframework.tables.coded_table import Table
+from dpframework.tables.column_encoding import EncodedColumn
 from dpframework.tables.contribution_bounding import KEY_BYTES, RowChoice, number_units
 from dpframework.tables.date_reader import rows_in
-from dpframework.tables.encoding import EncodedColumn
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.output_suppression import silenced
 from dpframework.tables.plain_cell_series import as_column

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.open_attribute import Open
+from dpframework.tables.column_encoding import cells_of
 from dpframework.tables.contribution_bounding import choose_places, number_units, ranges, unit_keys
-from dpframework.tables.encoding import cells_of
 from dpframework.tables.ids import exact_ids
 from dpframework.tables.open_attribute_keys import NO_KEY, KeyBook, KeyColumn
 from dpframework.tables.plain_cell_series import as_column
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from dpframework.tables.coded_table import Table
     from dpframework.tables.table_builder import RowFindings
-    from dpframework.tables.table_files import Piece
+    from dpframework.tables.table_files_description import Piece
 
 #: Units are taken in groups that have about this number of rows together, and the kept rows of a group are chosen at
 #: once. This bounds the memory that the choice takes.

@@ -20,7 +20,7 @@ from dpframework.facts.errors import nearest
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
 from dpframework.tables.cell_notation_reader import as_written, read_cells
-from dpframework.tables.encoding import MISSING, OUTSIDE, VALUES_OUTSIDE, cells_of
+from dpframework.tables.column_encoding import MISSING, OUTSIDE, VALUES_OUTSIDE, cells_of
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.output_suppression import silenced
 from dpframework.tables.plain_cell_series import Column, as_column

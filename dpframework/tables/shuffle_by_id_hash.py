@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit
 from dpframework.facts.schema import Schema
-from dpframework.tables.encoding import Unfit, require_fit
+from dpframework.tables.column_encoding import Unfit, require_fit
 from dpframework.tables.ids import Ids, missing_ids, unfit_ids
 from dpframework.tables.table_builder import RowFindings, TableBuilder
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dpframework.tables.coded_table import Table
-    from dpframework.tables.table_files import Piece, TableFiles
+    from dpframework.tables.table_files_description import Piece, TableFiles
 
 S = TypeVar("S")
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.derived_columns import DerivedColumn
 from dpframework.facts.schema import Schema
+from dpframework.tables.column_encoding import EncodedColumn, stored_dtype
 from dpframework.tables.derived_column_cells import read_cells, settle_cells
-from dpframework.tables.encoding import EncodedColumn, stored_dtype
 from dpframework.tables.sql_connection import SqlConnection
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.tables.cell_notation_reader import read_cells
-from dpframework.tables.encoding import Unfit, cells_of, settle, stored_dtype, unfit
+from dpframework.tables.column_encoding import Unfit, cells_of, settle, stored_dtype, unfit
 from dpframework.tables.sql_bins import bin_of
 from dpframework.tables.sql_cell_conversion import CellKind, ColumnType
 from dpframework.tables.sql_connection import SqlConnection, double

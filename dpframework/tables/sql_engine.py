@@ -17,13 +17,13 @@ from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import finite_number
 from dpframework.tables.coded_table import Table
+from dpframework.tables.column_encoding import Unfit, require_fit
+from dpframework.tables.crosstab_counts import Crosstab
+from dpframework.tables.crosstab_engine_base import CaseColumn, GroupingEngine, SelectedRows
 from dpframework.tables.crosstabs_by_grouping_sets import families, grouping_queries
 from dpframework.tables.database_row_selection import DAY, ID, NTH, ORDER, PLACE, UNIT, RowChooser, SqlPiece
-from dpframework.tables.database_table import DatabaseTable
-from dpframework.tables.encoding import Unfit, require_fit
+from dpframework.tables.database_table_description import DatabaseTable
 from dpframework.tables.engine_base import Rows
-from dpframework.tables.grouping_engine import CaseColumn, GroupingEngine, SelectedRows
-from dpframework.tables.joint_counts import Crosstab
 from dpframework.tables.sources import Source
 from dpframework.tables.sql_connection import SqlConnection, identifier, quote_name
 from dpframework.tables.sql_derivation import with_derived_columns
@@ -31,7 +31,7 @@ from dpframework.tables.sql_encoding import SourceEncoder, SqlSource, needed_val
 from dpframework.tables.sql_expressions import SqlColumns
 from dpframework.tables.sql_unit_aggregates import table_of_units
 from dpframework.tables.table_builder import RowFindings, require_found
-from dpframework.tables.table_files import TableFiles
+from dpframework.tables.table_files_description import TableFiles
 
 MOST_CELLS = 1 << 26  # the most cells of a cross table, which take 512 MiB
 

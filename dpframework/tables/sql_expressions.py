@@ -17,9 +17,9 @@ from dpframework.facts.logical_descriptions import And, Below, Cases, Descriptio
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema
-from dpframework.tables.blocks import without_values
-from dpframework.tables.grouping_engine import CaseColumn, Selection
-from dpframework.tables.joint_counts import Column, UnitPlaces, WholeSteps, as_cases
+from dpframework.tables.crosstab_counts import Column, UnitPlaces, WholeSteps, as_cases
+from dpframework.tables.crosstab_engine_base import CaseColumn, Selection
+from dpframework.tables.encoded_row_blocks import without_values
 from dpframework.tables.sql_connection import double
 
 

@@ -18,8 +18,8 @@ from dpframework.facts.expression_operand_domains import Numbers, Operand, domai
 from dpframework.facts.schema import Schema
 from dpframework.facts.schema_with_derived_columns import UnitRows
 from dpframework.facts.unit_aggregates import AGGREGATED, aggregate, row_parts
+from dpframework.tables.column_encoding import stored_dtype
 from dpframework.tables.derived_column_cells import settle_cells
-from dpframework.tables.encoding import stored_dtype
 from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_derivation import numbers_of, read_of, read_places, with_numbers
 

@@ -17,8 +17,8 @@ from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import MOST_ROWS, Schema
 from dpframework.tables.coded_table import Table
 from dpframework.tables.column_array_storage import growing_array
+from dpframework.tables.column_encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, stored_dtype, unfit
 from dpframework.tables.derived_column_cells import read_cells, settle_cells
-from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, stored_dtype, unfit
 from dpframework.tables.open_attribute_keys import KEY_CODES, KeyBook, KeyColumn
 from dpframework.tables.plain_cell_series import as_column
 

@@ -23,8 +23,8 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.schema_with_derived_columns import UnitRows
 from dpframework.facts.toml import prefix_errors
 from dpframework.facts.unit_aggregates import AGGREGATED, aggregate, row_parts
+from dpframework.tables.column_encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, unfit
 from dpframework.tables.derived_column_cells import read_cells, settle_cells, with_derived
-from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, unfit
 from dpframework.tables.plain_cell_series import as_column
 from dpframework.tables.sources import Source, rows_changed
 

@@ -31,7 +31,7 @@ from dpframework.mechanisms import Mechanism
 from dpframework.plan.node_json import read_step, write_step
 from dpframework.plan.nodes import step
 from dpframework.queries import Count, Query
-from dpframework.queries.answers_from_declared_attributes import answer_of, answers_of
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of, answers_of
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.miner_base import Example, Miner
 from dpframework.run.miner_chain import shown_miner
@@ -53,7 +53,7 @@ from dpframework.verify.miners.query_trace import takes_any_answers
 from dpframework.verify.miners.same_behaviour_check import ADVICE
 from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.plugin_code import is_foreign
+from dpframework.verify.plugin_code_and_constants import is_foreign
 from dpframework.verify.queries.answer_changes import coordinates_of, measure
 from dpframework.verify.queries.answers_in_other_process import LocalAnswer, differences
 from dpframework.verify.queries.parameter_variants import with_other_costs

@@ -21,7 +21,7 @@ from dpframework.accountant import PureAccountant
 from dpframework.mechanisms import Calibration, DiscreteLaplace, Exponential, Gaussian, Losses, PartitionSelection
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.plan import Node, Spend
-from dpframework.queries.answers_from_declared_attributes import answer_of
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.run import Run
 from dpframework.run.gate import Gate
 from dpframework.run.spend_block_filter import BlockScope

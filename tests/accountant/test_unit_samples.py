@@ -18,7 +18,7 @@ import dpframework as dpf
 from dpframework.accountant import PureAccountant, RDPAccountant, ZCDPAccountant
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan.plan import Plan
-from dpframework.tables.blocks import Block
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.verify import audit
 from dpframework.verify.accountants.exact_loss_oracle import (
     RAREST,

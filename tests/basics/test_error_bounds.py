@@ -18,7 +18,7 @@ from dpframework.basics.mean_and_variance_miners import _error_within, _variance
 from dpframework.basics.share_errors import _chance_above, share_error
 from dpframework.mechanisms.noise_laws import LaplaceLaw, NormalLaw
 from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 
 FALSE_FAILURE = 1e-6 / (2 * len(CASES))  # of each of the two tests of a case: 1e-6 in total
 AGE = dpf.Schema([dpf.Numeric("age", 0, 100, bins=4)])

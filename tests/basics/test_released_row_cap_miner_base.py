@@ -33,8 +33,8 @@ from dpframework.queries import (
     RowsPerUnitScores,
     numbers_of_rows,
 )
-from dpframework.queries.answers_from_declared_attributes import answer_of
 from dpframework.queries.base import Norm
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.results import RowsPerUnit
 from dpframework.run.miner_chain import MinerChain
 from dpframework.verify import audit, search_sensitivity

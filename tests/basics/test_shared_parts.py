@@ -22,7 +22,7 @@ from dpframework.mechanisms import DiscreteLaplace, Gaussian, KNorm
 from dpframework.queries import BoundedSum
 from dpframework.results.estimates import QuantileEstimate
 from dpframework.results.grid_and_bounds_results import FoundBounds
-from dpframework.results.noisy_counts import CONFIDENCE, error_of, quantile
+from dpframework.results.noisy_count_with_interval import CONFIDENCE, error_of, quantile
 
 AGE = dpf.Numeric("age", 0, 90, bins=3)
 ILL, TOWN = dpf.Boolean("ill", missing=True), dpf.Categorical("town", ["a", "b", "c"])

@@ -13,7 +13,7 @@ from dpframework.checks import Severity
 from dpframework.checks.verification_record_checks import MOST_NAMED, unproved_claims, verified_code
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import VerificationRecords
-from dpframework.plan.verification_records import VerifiedCode
+from dpframework.plan.verification_records_file import VerifiedCode
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 PlanOf = Callable[..., dpf.StudyPlan]

@@ -15,7 +15,7 @@ import pytest
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.cli.common import say
-from dpframework.ledger import chain
+from dpframework.ledger import entry_hash_chain
 from dpframework.plan.plan import hash_of
 
 SCHEMA = '[[attribute]]\nname = "ill"\nkind = "boolean"\n[[attribute]]\nname = "old"\nkind = "boolean"\n'
@@ -227,7 +227,7 @@ def used_ledger(folder):
     ledger.open("people", epsilon=3)
     ledger.approve("people", study.plan(), by="officer", runs=2)
     study.run(dpf.Table.from_codes(schema, np.array([[0, 1, 1], [0, 1, 0]])), ledger=ledger.run("people"))
-    with chain.Chain(ledger.path).reading() as transaction:
+    with entry_hash_chain.Chain(ledger.path).reading() as transaction:
         return transaction.read()
 
 
@@ -236,7 +236,7 @@ def outcomes_with(folder, capsys, kept, entry, content):
     place = folder / "odd.ledger"
     place.unlink(missing_ok=True)
     first = {key: value for key, value in kept[0].content.items() if key != "format"}
-    odd = chain.Chain.create(place, content if entry.number == 1 and isinstance(content, dict) else first)
+    odd = entry_hash_chain.Chain.create(place, content if entry.number == 1 and isinstance(content, dict) else first)
     with odd.writing() as transaction:
         transaction.read()
         for other in kept[1:]:

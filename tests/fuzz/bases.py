@@ -17,7 +17,7 @@ from mutations import SECRET
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.ledger.chain import Chain
+from dpframework.ledger.entry_hash_chain import Chain
 from dpframework.study.plugin_registry import registry
 
 SCHEMA = """

@@ -13,7 +13,7 @@ import attrs
 from bases import STUDIES, Bases, csv_of, people
 from mutations import SECRET, Draw, broken, changed, changed_cells, json_of, text_of, toml_of
 
-from dpframework.ledger.chain import _OBJECTS, APPLICATION, FORMAT, START, hash_entry
+from dpframework.ledger.entry_hash_chain import _OBJECTS, APPLICATION, FORMAT, START, hash_entry
 from dpframework.ledger.journal_key_file import key_place
 from dpframework.ledger.release_journal import seal
 from dpframework.plan.plan import hash_of

@@ -17,7 +17,7 @@ from ledger import test_ledger_crash as crash
 import dpframework as dpf
 from dpframework import cli
 from dpframework.facts.files import write_whole
-from dpframework.ledger.chain import Chain
+from dpframework.ledger.entry_hash_chain import Chain
 from dpframework.study.plugin_registry import registry
 
 ON = ("--data-set", "people")

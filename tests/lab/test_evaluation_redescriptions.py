@@ -17,7 +17,7 @@ from dpframework.lab.evaluation.distinct_redescriptions import leave_out_each, w
 from dpframework.lab.evaluation.exact_redescription_quality import select_redescriptions
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 
 NAMES = list("abcd")
 SCHEMA = dpf.Schema([dpf.Boolean(name, view="left" if name in "ab" else "right") for name in NAMES])

@@ -191,7 +191,7 @@ if __name__ == "__main__":
     import scipy.special  # noqa: F401
     import typeguard  # noqa: F401
 
-    import dpframework.lab.evaluation.measures  # noqa: F401
+    import dpframework.lab.evaluation.experiment_measures  # noqa: F401
     from dpframework.study.plugin_registry import registry
 
     registry()

@@ -17,7 +17,7 @@ from dpframework.lab.evaluation.trial_record import Trial
 from dpframework.lab.experiment.user_functions import Code
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 
 FOLDER = Path(__file__).parents[2] / "docs" / "experiments" / "serenade"
 TABLE = clinic_table(2000)

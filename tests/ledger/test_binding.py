@@ -9,7 +9,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.ledger import Binding, chain, data_digests
+from dpframework.ledger import Binding, data_digests, entry_hash_chain
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.study.plugin_registry import PluginComponent, registry
 
@@ -62,7 +62,7 @@ def ledger(tmp_path) -> dpf.Ledger:
 
 
 def entries(ledger):
-    with chain.Chain(ledger.path).reading() as transaction:
+    with entry_hash_chain.Chain(ledger.path).reading() as transaction:
         return transaction.read()
 
 

@@ -27,8 +27,8 @@ from dpframework.cli import main
 from dpframework.cli.run import write_outputs
 from dpframework.facts import process_identity
 from dpframework.facts.output_formats_times_and_csv import clock_text
-from dpframework.ledger import chain, sqlite_connection
-from dpframework.ledger.chain import Chain
+from dpframework.ledger import entry_hash_chain, sqlite_connection
+from dpframework.ledger.entry_hash_chain import Chain
 from dpframework.ledger.journal_key_file import journal_key, key_place
 from dpframework.ledger.ledger import Ledger
 from dpframework.ledger.release_codec import fingerprint, from_json, to_json
@@ -88,7 +88,7 @@ def study_of(node=None, do=None, *, epsilon=1, schema=SCHEMA, **options) -> dpf.
 
 
 def entries(ledger):
-    with chain.Chain(ledger.path).reading() as transaction:
+    with entry_hash_chain.Chain(ledger.path).reading() as transaction:
         return transaction.read()
 
 
@@ -646,8 +646,8 @@ def forged(ledger, number, change):
     rows = sqlite_rows(ledger)
     previous, statements = rows[number - 1][4], []
     for k, time, kind, content, _, _ in rows[number - 1 :]:
-        text = chain.canonical(change(json.loads(content))) if k == number else content
-        own = chain.hash_entry(previous, k, time, kind, text)
+        text = entry_hash_chain.canonical(change(json.loads(content))) if k == number else content
+        own = entry_hash_chain.hash_entry(previous, k, time, kind, text)
         sql = "UPDATE entry SET content = ?, previous = ?, hash = ? WHERE number = ?"
         statements.append((sql, (text, previous, own, k)))
         previous = own
@@ -755,10 +755,10 @@ def test_a_ledger_that_is_locked_full_read_only_or_damaged(ledger, monkeypatch, 
             connection.execute(pragma)
             return connection
 
-        monkeypatch.setattr(chain, "connect", limited)
+        monkeypatch.setattr(entry_hash_chain, "connect", limited)
         with pytest.raises(dpf.InputError, match=text):
             ledger.open("x" * 10_000, epsilon=1)
-        monkeypatch.setattr(chain, "connect", connect)
+        monkeypatch.setattr(entry_hash_chain, "connect", connect)
         assert ledger.records().head == head
     ledger.verify()
     damaged = bytearray(ledger.path.read_bytes())
@@ -771,7 +771,7 @@ def test_a_ledger_that_is_locked_full_read_only_or_damaged(ledger, monkeypatch, 
 def test_a_change_begins_with_the_lock_and_not_where_it_writes(ledger, monkeypatch):
     """Else two would look at what is left, and then write one after the other."""
     monkeypatch.setattr(sqlite_connection, "PATIENCE", 0.01)
-    one, other = chain.Chain(ledger.path), chain.Chain(ledger.path)
+    one, other = entry_hash_chain.Chain(ledger.path), entry_hash_chain.Chain(ledger.path)
     with one.writing():
         with pytest.raises(dpf.InputError, match="another process is writing"), other.writing():
             pytest.fail("two may write")
@@ -1243,7 +1243,7 @@ def test_a_miner_that_fails_ends_the_run_and_its_charge_stays(ledger, journal):
 def test_a_ledger_that_cannot_be_written_stops_the_run_which_then_goes_on(ledger, journal, monkeypatch):
     study = study_of()
     ledger.approve("people", study.plan(), by="b")
-    append, swallowed = chain.Transaction.append, []
+    append, swallowed = entry_hash_chain.Transaction.append, []
 
     def full(self, kind, content):
         if kind == "charge" and content["number"] == 2:
@@ -1259,7 +1259,7 @@ def test_a_ledger_that_cannot_be_written_stops_the_run_which_then_goes_on(ledger
                 swallowed.append(type(error))
         raise swallowed[0]("the disk is full")
 
-    monkeypatch.setattr(chain.Transaction, "append", full)
+    monkeypatch.setattr(entry_hash_chain.Transaction, "append", full)
     run = ledger.run("people", journal=journal)
     with pytest.raises(dpf.InputError, match="the disk is full"):
         study_of(None, stubborn).run(TABLE, ledger=run)
@@ -1272,7 +1272,10 @@ def test_a_ledger_that_cannot_be_written_stops_the_run_which_then_goes_on(ledger
 
 
 def test_after_a_charge_that_was_not_recorded_no_other_step_is_released(ledger, monkeypatch):
-    append, full = chain.Transaction.append, [dpf.InputError("people.ledger: cannot be written: the disk is full")]
+    append, full = (
+        entry_hash_chain.Transaction.append,
+        [dpf.InputError("people.ledger: cannot be written: the disk is full")],
+    )
 
     def once_full(self, kind, content):
         if kind == "charge" and full:
@@ -1286,7 +1289,7 @@ def test_after_a_charge_that_was_not_recorded_no_other_step_is_released(ledger, 
 
     study = study_of(dpf.sequential(count("0.25", "n"), count("0.25", "k")), stubborn)
     ledger.approve("people", study.plan(), by="b")
-    monkeypatch.setattr(chain.Transaction, "append", once_full)
+    monkeypatch.setattr(entry_hash_chain.Transaction, "append", once_full)
     with pytest.raises(dpf.ReleaseRefused, match="has stopped and makes no more releases"):
         study.run(TABLE, ledger=ledger.run("people"))
     assert "charge" not in kinds(ledger)
@@ -1521,14 +1524,14 @@ def identical(one, other):
 
 @given(st.recursive(SCALARS | ARRAYS, lambda v: st.lists(v) | st.lists(v).map(tuple) | st.dictionaries(st.text(), v)))
 def test_outputs_are_kept_exactly(value):
-    read = from_json(json.loads(chain.canonical(to_json(value))))
+    read = from_json(json.loads(entry_hash_chain.canonical(to_json(value))))
     assert identical(read, value)
     assert fingerprint(read) == fingerprint(value)
 
 
 def test_objects_of_plugins_are_kept_and_others_are_refused():
     for value in (Leaf((1, 2.5), Colour.RED), {1, 2}, frozenset({"a"}), SCHEMA["town"], dpf.Equals("town", "A")):
-        read = from_json(json.loads(chain.canonical(to_json(value, CLASSES))), CLASSES)
+        read = from_json(json.loads(entry_hash_chain.canonical(to_json(value, CLASSES))), CLASSES)
         assert read == value
         assert type(read) is type(value)
     for value in (object(), np.array([object()]), [lambda: 1], b"bytes"):

@@ -12,7 +12,7 @@ import pytest
 from noisy_runs import TABLE, study_of
 
 import dpframework as dpf
-from dpframework.ledger.chain import Chain, Entry, LedgerTampered
+from dpframework.ledger.entry_hash_chain import Chain, Entry, LedgerTampered
 from dpframework.ledger.ledger_audit import audit_entries
 
 PATH = Path("l")

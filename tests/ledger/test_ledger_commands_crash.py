@@ -21,7 +21,7 @@ from people import TREE_STUDY
 
 import dpframework as dpf
 from dpframework import cli
-from dpframework.ledger.chain import Chain
+from dpframework.ledger.entry_hash_chain import Chain
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("old")])
 FILE, ON = "people.ledger", ("--data-set", "people")

@@ -23,8 +23,8 @@ from people import study_file, tree_step
 import dpframework as dpf
 from dpframework import cli
 from dpframework.cli.run import write_outputs
-from dpframework.ledger.chain import Chain
 from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.entry_hash_chain import Chain
 from dpframework.ledger.journal_key_file import journal_key
 from dpframework.ledger.release_journal import Journal
 from dpframework.run.gate import Gate

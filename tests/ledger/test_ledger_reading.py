@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework.ledger.chain import Chain
+from dpframework.ledger.entry_hash_chain import Chain
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.tables.engine_base import Engine
 

@@ -18,7 +18,7 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.facts.periods import Period, PeriodKind
 from dpframework.ledger import LedgerTampered
-from dpframework.ledger.chain import Chain
+from dpframework.ledger.entry_hash_chain import Chain
 from dpframework.mechanisms import Gaussian
 from dpframework.reports import markdown_report
 from dpframework.tables import table_from_columns

@@ -61,7 +61,8 @@ def test_a_module_that_a_file_names_is_not_imported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "place", [PLACE, "dpframework.tables.table_files:TableFiles", "dpframework.ledger.release_journal:Owner"]
+    "place",
+    [PLACE, "dpframework.tables.table_files_description:TableFiles", "dpframework.ledger.release_journal:Owner"],
 )
 def test_a_class_that_is_imported_and_was_not_declared_is_not_made(place: str) -> None:
     with pytest.raises(dpf.InputError, match="which no mechanism of the plan outputs"):

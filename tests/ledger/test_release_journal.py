@@ -13,7 +13,7 @@ import pytest
 from noisy_runs import TABLE, interrupted_run, never, study_of
 
 import dpframework as dpf
-from dpframework.ledger.chain import Chain
+from dpframework.ledger.entry_hash_chain import Chain
 from dpframework.ledger.journal_key_file import journal_key, key_place
 from dpframework.ledger.release_journal import Journal, seal
 from dpframework.mechanisms import DiscreteLaplace

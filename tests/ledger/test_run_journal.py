@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import dpframework as dpf
-from dpframework.ledger.chain import Chain
+from dpframework.ledger.entry_hash_chain import Chain
 from dpframework.ledger.journal_key_file import journal_key
 from dpframework.ledger.release_journal import Journal, Owner, RunJournal
 

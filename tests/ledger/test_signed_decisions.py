@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import dpframework as dpf
-from dpframework.ledger.chain import Entry, LedgerTampered
-from dpframework.ledger.signatures import SignatureError
+from dpframework.ledger.entry_hash_chain import Entry, LedgerTampered
 from dpframework.ledger.signed_decisions import DECISIONS, Decision, append_decision, signature_lines
+from dpframework.ledger.ssh_signatures import SignatureError
 
 CONTENT = {"data_set": "people", "plan": "0123456789abcdef", "by": "the board"}
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dpframework.facts.errors import InputError
-from dpframework.ledger import signatures
-from dpframework.ledger.signatures import SignatureError, sign, verify_signature
+from dpframework.ledger import ssh_signatures
+from dpframework.ledger.ssh_signatures import SignatureError, sign, verify_signature
 
 SIGNED = "-----BEGIN SSH SIGNATURE-----\nU1NIU0lH\n"
 Answer = tuple[int, str, str]
@@ -31,7 +31,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
             return subprocess.CompletedProcess(command, *answer[name.replace("-", "_").replace(" ", "_")])
 
         monkeypatch.setattr(subprocess, "run", ran)
-        monkeypatch.setattr(signatures.shutil, "which", lambda tool: f"/{tool}")
+        monkeypatch.setattr(ssh_signatures.shutil, "which", lambda tool: f"/{tool}")
         return asked
 
     return say
@@ -134,6 +134,6 @@ def test_a_signature_is_that_of_the_first_signer_whom_it_fits(
 
 
 def test_signatures_need_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signatures.shutil, "which", lambda tool: None)
+    monkeypatch.setattr(ssh_signatures.shutil, "which", lambda tool: None)
     with pytest.raises(InputError, match="signatures need ssh-keygen of OpenSSH, which is not installed"):
         verify_signature(SIGNED, "text")

@@ -18,7 +18,7 @@ from dpframework.accountant import PlanCharge
 from dpframework.cli import main
 from dpframework.facts.privacy_losses import ByRelation
 from dpframework.ledger import GroupBy, LedgerTampered, OutsideKind, group_runs, remainder
-from dpframework.ledger.chain import Chain
+from dpframework.ledger.entry_hash_chain import Chain
 from dpframework.ledger.run_entry_subject import RecordedResult
 from dpframework.ledger.spending_report import _cost
 from dpframework.mechanisms import DiscreteLaplace, Gaussian

@@ -19,7 +19,7 @@ from dpframework.formulas.stored_verdicts import rules_digest
 from dpframework.plan import VerificationRecords
 from dpframework.plan.claim_standing import Standing, covers, standings
 from dpframework.plan.plan import Plan
-from dpframework.plan.verification_records import ProvedClaim, VerifiedCode, claim_digest
+from dpframework.plan.verification_records_file import ProvedClaim, VerifiedCode, claim_digest
 from dpframework.queries import CellCounts, Histogram, Marginals, Norm, Sensitivity, Supports
 from dpframework.redescriptions import MatchScores
 from dpframework.study.plugin_registry import registry

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.facts import installed_packages
+from dpframework.facts import installed_package_digests
 from dpframework.facts.errors import PlanRefused
 from dpframework.plan import code_digests
 from dpframework.reports.difference import difference
@@ -155,7 +155,9 @@ def test_an_approval_holds_for_the_version_that_was_approved(ledger, monkeypatch
     study.add("tree", dpf.miner("dp-id3", target="ill", epsilon=1))
     ledger.approve("patients", study.plan(), by="officer")
     code_digests.package_form.cache_clear()
-    monkeypatch.setattr(installed_packages, "distributions", lambda: {"dpframework_trees": ("dpframework", "9.0")})
+    monkeypatch.setattr(
+        installed_package_digests, "distributions", lambda: {"dpframework_trees": ("dpframework", "9.0")}
+    )
     with pytest.raises(PlanRefused, match=f"package 'dpframework_trees' has version 9.0, not {dpf.__version__}"):
         study.run(unread, ledger=ledger.run("patients"))
     code_digests.package_form.cache_clear()

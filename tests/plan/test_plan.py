@@ -22,9 +22,9 @@ from dpframework.facts.privacy_unit import PrivacyUnit, UnitChange
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Budget, Node, Repeat, Step, plan_from_json, walk
 from dpframework.plan.code_digests import component_digest
-from dpframework.plan.index import PlanIndex
 from dpframework.plan.node_kind_table import kind_of, label_of
 from dpframework.plan.nodes import distinct
+from dpframework.plan.plan_node_index import PlanIndex
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
 

@@ -33,8 +33,8 @@ NO_LAB = "what handles private rows does not import the lab"
 # (what breaks it, the contract, the file that gets one more line, the line)
 PLANTED = [
     ("facts import a study", SPINE, "dpframework/facts/errors.py", "import dpframework.study"),
-    ("a table imports a run", SPINE, "dpframework/tables/blocks.py", "import dpframework.run.gate"),
-    ("a reader imports another", SPINE, "dpframework/ledger/chain.py", "import dpframework.reports"),
+    ("a table imports a run", SPINE, "dpframework/tables/encoded_row_blocks.py", "import dpframework.run.gate"),
+    ("a reader imports another", SPINE, "dpframework/ledger/entry_hash_chain.py", "import dpframework.reports"),
     ("a room of no layer", SPINE, "dpframework/attic/__init__.py", '"""A room that the contract does not name."""'),
     ("the core imports a plugin", NO_PLUGIN, "dpframework/study/plugin_registry.py", "import dpframework_trees"),
     ("a plugin imports another", INDEPENDENT, "dpframework_greedy/language.py", "import dpframework_trees.tree"),
@@ -160,7 +160,8 @@ def test_accounting_loads_no_rows() -> None:
     rooms, packages, readers = ran.stdout.split("\n")[:3]
     assert readers == "", "a study is described without what reads files"
     assert set(rooms.split()) <= {
-        f"dpframework.tables.{name}" for name in ("blocks", "count_width", "open_attribute_keys", "places_in_unit")
+        f"dpframework.tables.{name}"
+        for name in ("encoded_row_blocks", "count_width", "open_attribute_keys", "places_in_unit")
     }
     assert packages == ""
 

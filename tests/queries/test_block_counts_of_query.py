@@ -12,10 +12,10 @@ from hypothesis import given, settings, strategies as st
 import dpframework as dpf
 from dpframework.queries.block_counts_of_query import Counting
 from dpframework.queries.counts import cell_counts, marginal_counts
-from dpframework.tables import blocks, fast_code_counts
-from dpframework.tables.block_partition import parts_of
-from dpframework.tables.blocks import Block, cells_of
-from dpframework.tables.encoding import code_dtype
+from dpframework.tables import encoded_row_blocks, fast_code_counts
+from dpframework.tables.block_split_by_cut import parts_of
+from dpframework.tables.column_encoding import code_dtype
+from dpframework.tables.encoded_row_blocks import Block, cells_of
 from dpframework.tables.fast_code_counts import counts_by_class, tally
 
 
@@ -31,7 +31,7 @@ def some_blocks(draw: Any) -> Block:
     part = draw(st.sampled_from(["whole", "part", "packed"]))
     if part != "whole":
         index = np.flatnonzero(rng.random(rows) < draw(st.sampled_from([0, 0.3, 1]))).astype(np.int32)
-        block = block.at(blocks.PackedIndex(index, rows) if part == "packed" else index)
+        block = block.at(encoded_row_blocks.PackedIndex(index, rows) if part == "packed" else index)
     if draw(st.booleans()):
         derived = dpf.Categorical("derived", ["x", "y"])
         block = block.with_derived(derived, dpf.Cases([dpf.Equals("a0", "0")]))
@@ -53,8 +53,8 @@ def plain(block: Block, names: list[str]) -> list[int]:
 def test_counts_by_tiles_are_the_plain_counts(block: Block, tile: int) -> None:
     names = list(block.schema.names)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks.Block.tiles, "__defaults__", (tile,))
-        patch.setattr("dpframework.tables.joint_counts.TILE", tile)
+        patch.setattr(encoded_row_blocks.Block.tiles, "__defaults__", (tile,))
+        patch.setattr("dpframework.tables.crosstab_counts.TILE", tile)
         patch.setattr(fast_code_counts, "MANY", 2)
         for attribute in block.schema:
             assert marginal_counts(block, attribute).tolist() == plain(block, [attribute.name])
@@ -70,7 +70,7 @@ def test_parts_are_the_rows_of_each_cell_in_their_order(block: Block, tile: int,
     cuts = [first, dpf.Cases([dpf.Equals(first.name, first.labels[-1])])]
     for cut in cuts:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(blocks.Block.tiles, "__defaults__", (tile,))
+            patch.setattr(encoded_row_blocks.Block.tiles, "__defaults__", (tile,))
             parts = parts_of(cut, block, packs=packs)
         cells = cells_of(cut, block)
         for k, part in enumerate(parts):
@@ -89,7 +89,7 @@ def test_rows_are_counted_by_code_and_class(block: Block, number: int, seed: int
             patch.setattr(fast_code_counts, "FEW", -1)
         else:
             patch.delitem(sys.modules, "numba", raising=False)
-            patch.setitem(sys.modules, "dpframework.tables.kernels", None)
+            patch.setitem(sys.modules, "dpframework.tables.block_count_kernels", None)
         found = counts_by_class(block, among, sizes, classes, number)
     expected = np.zeros((sizes.sum(), number), dtype=np.int64)
     for offset, k in zip(np.cumsum([0, *sizes[:-1]]), among, strict=True):

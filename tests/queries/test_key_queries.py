@@ -19,7 +19,7 @@ import dpframework as dpf
 from dpframework.facts.column_read_options import ColumnOptions
 from dpframework.mechanisms import BUILT_IN, DiscreteLaplace, Gaussian, PartitionSelection, PermuteAndFlip
 from dpframework.queries import KeyCounts, Keys
-from dpframework.queries.answers_from_declared_attributes import answer_of
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.results import KeyTable, ReleasedKeys
 from dpframework.run.private_table import PrivateTable
 from dpframework.verify import MinerConformance, QueryConformance, audit, check_reading

@@ -18,7 +18,7 @@ import dpframework as dpf
 from dpframework.mechanisms import Calibration, GaussianThreshold, PartitionSelection
 from dpframework.mechanisms.gaussian_threshold import _tail, threshold_of
 from dpframework.queries import KeyCounts, Keys
-from dpframework.queries.answers_from_declared_attributes import answer_of
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.results import ReleasedKeys
 from dpframework.tables.open_attribute_keys import KeyColumn
 from dpframework.verify import MechanismConformance, audit, check_losses, search_sensitivity

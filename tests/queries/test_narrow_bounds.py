@@ -13,7 +13,7 @@ import pytest
 import dpframework as dpf
 from dpframework import queries
 from dpframework.queries.sums import LARGEST, NARROWEST
-from dpframework.tables.blocks import Block
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.verify import search_sensitivity
 
 ILL, COST = dpf.Boolean("ill"), dpf.Numeric("cost", -10, 10, bins=2)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 import dpframework as dpf
 from dpframework.facts.privacy_losses import ByRelation, Relation
 from dpframework.queries import CellCounts, Count, Histogram, JointHistogram, Marginals, PiecewiseScores, Supports
-from dpframework.queries.answers_from_declared_attributes import answer_of, answers_of, engine_of, function_of
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.queries.counts import histogram_sensitivities, table_sensitivities
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of, answers_of, engine_of, function_of
 from dpframework.queries.plan_file_query import PlanFileQuery
 
 SCHEMA = dpf.Schema(

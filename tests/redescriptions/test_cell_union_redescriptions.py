@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from dpframework.facts.logical_descriptions import Equals
 from dpframework.redescriptions.cell_union_redescriptions import CellTable, ReportConditions, distinct, nothing_above
 from dpframework.redescriptions.redescription import Redescription
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 
 SIDES = Equals("left", "a"), Equals("right", "b")
 

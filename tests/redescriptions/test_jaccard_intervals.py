@@ -28,7 +28,7 @@ from dpframework.redescriptions.jaccard_intervals import (
 )
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
-from dpframework.results.noisy_counts import Noisy, heavy_deviation, quantile
+from dpframework.results.noisy_count_with_interval import Noisy, heavy_deviation, quantile
 from dpframework.results.share_intervals import least_share, noise_at
 
 SIDE = Equals("a", "b")

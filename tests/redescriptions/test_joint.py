@@ -20,11 +20,11 @@ from dpframework.redescriptions import (
     Redescriptions,
     ReportConditions,
     joint_distribution_fit,
-    match_combination_search,
+    redescriptions_from_match_combinations,
 )
 from dpframework.redescriptions.joint_distribution_fit import Floats, Joint, as_cells, fit, trios
 from dpframework.redescriptions.kernels.joint_distribution_sum import sum_states
-from dpframework.redescriptions.match_combination_search import (
+from dpframework.redescriptions.redescriptions_from_match_combinations import (
     DEVIATIONS,
     Joined,
     _distinct,
@@ -258,7 +258,7 @@ def test_what_could_be_noise_is_not_read(monkeypatch: pytest.MonkeyPatch) -> Non
     """
     counts = tables_of(TABLE, SIDES)
     monkeypatch.setattr(joint_distribution_fit, "OF_NOISE", 0)
-    monkeypatch.setattr(match_combination_search, "OF_NOISE", 0)
+    monkeypatch.setattr(redescriptions_from_match_combinations, "OF_NOISE", 0)
 
     def read(variance: float) -> set[float]:
         found, _ = overlapping(counts, variance).read(ReportConditions(0.58), np.random.default_rng(0))
@@ -358,7 +358,7 @@ def test_what_a_member_changes_is_the_rows_of_all_cells_that_it_changes() -> Non
 
 def test_of_candidates_that_hold_for_nearly_the_same_rows_the_first_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the joint of the exact tables, whose blocks are compared with each other too."""
-    monkeypatch.setattr(match_combination_search, "AT_ONCE", 32)
+    monkeypatch.setattr(redescriptions_from_match_combinations, "AT_ONCE", 32)
     joint = fit(5, np.stack([as_cells(one) for one in tables_of(TABLE, SIDES)]) / ROWS)
     everything = list(candidates_of(5, (True,) * 5))
     kept = _distinct(everything, joint)

@@ -32,7 +32,7 @@ from dpframework.facts.output_formats_times_and_csv import csv_text
 from dpframework.redescriptions.description_text import sentence
 from dpframework.redescriptions.redescription import Redescription, p_values
 from dpframework.redescriptions.redescriptions import Redescriptions
-from dpframework.results.noisy_counts import Noisy, heavy_deviation, quantile
+from dpframework.results.noisy_count_with_interval import Noisy, heavy_deviation, quantile
 
 patient = settings(max_examples=60)
 

@@ -44,7 +44,7 @@ def test_the_plan_says_where_data_is_before_anything_else(named: Any, given: Any
 
 
 def test_each_fact_that_is_known_has_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpframework.plan.verification_records.code_verdicts", lambda plan, verified: verified)
+    monkeypatch.setattr("dpframework.plan.verification_records_file.code_verdicts", lambda plan, verified: verified)
     known = {"approvals": (["A", "B"], ("A", "B")), "counting_summary": ("DuckDB", "DuckDB"), "ran": ("by C", "by C")}
     for some in itertools.chain.from_iterable(itertools.combinations(known, k) for k in range(4)):
         found = facts(

@@ -13,7 +13,7 @@ from scipy import stats
 
 from dpframework.facts.errors import InputError
 from dpframework.results.estimates import Estimate, QuantileEstimate
-from dpframework.results.noisy_counts import (
+from dpframework.results.noisy_count_with_interval import (
     Noisy,
     as_noisy,
     discrete_laplace_variance,

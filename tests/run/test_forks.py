@@ -13,7 +13,7 @@ import pytest
 from noisy_runs import NAMES, TABLE, one_by_one, study_of
 
 import dpframework as dpf
-from dpframework.ledger.chain import Chain
+from dpframework.ledger.entry_hash_chain import Chain
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.run.gate import Gate
 

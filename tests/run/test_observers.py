@@ -10,7 +10,7 @@ import pytest
 import dpframework as dpf
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.gate import Gate
-from dpframework.run.release_copies import read_only
+from dpframework.run.read_only_release_copies import read_only
 
 SCHEMA = dpf.Schema([dpf.Categorical("order", ["pizza", "salad", "pie"]), dpf.Boolean("ill")])
 TABLE = dpf.Table.from_codes(SCHEMA, [[0, 0, 1, 2, 2], [0, 1, 0, 1, 1]])

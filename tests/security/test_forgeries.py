@@ -21,10 +21,10 @@ import pytest
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.ledger import LedgerTampered, read_signers
-from dpframework.ledger.chain import _OBJECTS, Chain, canonical, hash_entry
+from dpframework.ledger.entry_hash_chain import _OBJECTS, Chain, canonical, hash_entry
 from dpframework.ledger.ledger_pin_file import Pin
 from dpframework.ledger.ledger_state import Records
-from dpframework.ledger.signatures import text_to_sign
+from dpframework.ledger.ssh_signatures import text_to_sign
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("old")])
 TABLE = dpf.Table.from_codes(SCHEMA, [[0, 1, 1], [1, 0, 1]])

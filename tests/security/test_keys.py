@@ -22,8 +22,8 @@ from dpframework.facts.open_attribute import Open
 from dpframework.mechanisms import PartitionSelection
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.queries import KeyCounts, Keys
-from dpframework.queries.answers_from_declared_attributes import answer_of
-from dpframework.tables.encoding import encode_column
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
+from dpframework.tables.column_encoding import encode_column
 from dpframework.tables.open_attribute_keys import KeyBook
 
 SECRET = "ullapool-where-one-person-lives"

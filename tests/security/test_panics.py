@@ -16,7 +16,7 @@ import dpframework as dpf
 from dpframework.facts.errors import is_failure
 from dpframework.facts.files import read_by_library
 from dpframework.queries import Count, Query, Sensitivity
-from dpframework.tables.blocks import Block
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.plain_cell_series import quietly
 
 SECRET = "Ada Lovelace"

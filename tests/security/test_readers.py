@@ -39,7 +39,10 @@ _OTHER_PROCESS = "dpframework/verify/queries/answers_in_other_process.py"
 #: What may be there, and why.
 ALLOWED = {
     ("dpframework/facts/json_reader.py", "json.loads"): "the one reader",
-    ("dpframework/facts/installed_packages.py", "entry_points"): "plugins: trusted; their names and code's digest",
+    (
+        "dpframework/facts/installed_package_digests.py",
+        "entry_points",
+    ): "plugins: trusted; their names and code's digest",
     ("dpframework/lab/experiment/job_list.py", "entry_points"): "versions of installed plugins",
     ("dpframework/cli/skeleton/__init__.py", "entry_points"): "names that are taken",
     ("dpframework/cli/skeleton/__init__.py", "import importlib.util"): "names that are taken: found, not imported",
@@ -71,7 +74,7 @@ ALLOWED = {
     ("dpframework/cli/__init__.py", "import importlib"): "its own modules, when first used",
     ("dpframework/cli/__init__.py", "import_module"): "its own modules, when first used",
     ("dpframework/study/built_in_components.py", "EntryPoint"): "its own miners",
-    ("dpframework/tables/built_in.py", "EntryPoint"): "its own engine",
+    ("dpframework/tables/built_in_engines.py", "EntryPoint"): "its own engine",
     ("plugins/distance/src/dpframework_distance/hooks.py", "EntryPoint"): "its own miners",
     ("plugins/greedy/src/dpframework_greedy/hooks.py", "EntryPoint"): "its own miners",
     ("plugins/tables/src/dpframework_tables/hooks.py", "EntryPoint"): "its own miners",
@@ -86,8 +89,8 @@ ALLOWED = {
     ("dpframework/lab/experiment/user_functions.py", "import importlib.util"): "code that an experiment names",
     ("dpframework/lab/experiment/user_functions.py", "import_module"): "code that an experiment names",
     ("dpframework/lab/experiment/user_functions.py", "exec_module"): "code that an experiment names",
-    ("dpframework/lab/evaluation/measures.py", "import importlib"): "baselines that an experiment names",
-    ("dpframework/lab/evaluation/measures.py", "import_module"): "baselines that an experiment names",
+    ("dpframework/lab/evaluation/experiment_measures.py", "import importlib"): "baselines that an experiment names",
+    ("dpframework/lab/evaluation/experiment_measures.py", "import_module"): "baselines that an experiment names",
 }
 
 

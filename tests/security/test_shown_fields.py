@@ -15,13 +15,13 @@ import pytest
 
 import dpframework
 from dpframework.facts.read_options import ReadOptions
+from dpframework.tables.cluster_worker_answers import ReadAnswer
+from dpframework.tables.column_encoding import Unfit
 from dpframework.tables.csv_file import CsvFile
-from dpframework.tables.encoding import Unfit
 from dpframework.tables.excel_file import ExcelFile
 from dpframework.tables.shuffle_by_id_hash import IdFinding, ShuffleFindings
 from dpframework.tables.sources import open_source
 from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.worker_messages import ReadAnswer
 
 TYPES = ("bytes", "bytes | None", "Mapping[str, str]", "tuple[tuple[str, str], ...]")
 SECRET_NAMES = ("key", "options", "secret", "password", "token", "credentials")

@@ -12,10 +12,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
-from dpframework.tables.encoding import Unfit
-from dpframework.tables.shuffle_by_id_hash import IdFinding, ShuffleFindings
-from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.worker_messages import (
+from dpframework.tables.cluster_worker_answers import (
     AbsentAnswer,
     FailureAnswer,
     ReadAnswer,
@@ -24,6 +21,9 @@ from dpframework.tables.worker_messages import (
     answer_of,
     pack_answer,
 )
+from dpframework.tables.column_encoding import Unfit
+from dpframework.tables.shuffle_by_id_hash import IdFinding, ShuffleFindings
+from dpframework.tables.table_builder import RowFindings
 
 msgpack = pytest.importorskip("msgpack", reason="the extra 'dask' is not installed")
 

@@ -1,7 +1,7 @@
 """Plans and checks are carried by pluggy, typeguard and attrs: without one of them they break, and where.
 
 A plan's graph is one of networkx, which is loaded when the graph is asked for. That plans read the edges of that graph
-is tested by tests/plan/test_index.py.
+is tested by tests/plan/test_plan_node_index.py.
 """
 
 from __future__ import annotations

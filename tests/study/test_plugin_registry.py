@@ -16,7 +16,7 @@ import pytest
 import dpframework as dpf
 from dpframework import accountant, checks, mechanisms
 from dpframework.study.plugin_registry import GROUP, Registry, miner, registry
-from dpframework.tables import built_in as engines
+from dpframework.tables import built_in_engines as engines
 
 
 @attrs.frozen

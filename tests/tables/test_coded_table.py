@@ -25,7 +25,7 @@ from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.tables.coded_table import Table
-from dpframework.tables.encoding import encode_column
+from dpframework.tables.column_encoding import encode_column
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
 from dpframework.tables.schema_inference import infer_schema, infer_two_view_schema
 from dpframework.tables.two_view_reader import read_two_views

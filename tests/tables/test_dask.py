@@ -18,13 +18,13 @@ import pytest
 from killing import KillsAWorker
 
 import dpframework as dpf
-from dpframework.facts.installed_packages import distributions
+from dpframework.facts.installed_package_digests import distributions
 from dpframework.plan.node_kind_table import label_of
 from dpframework.study.study_file import load_study
 from dpframework.tables import cluster_worker, dask_engine
 from dpframework.tables.cluster_table import ClusterRows, OpenedTable
-from dpframework.tables.table_files import TableFiles
-from dpframework.tables.worker_messages import AbsentAnswer, FailureAnswer, answer_of
+from dpframework.tables.cluster_worker_answers import AbsentAnswer, FailureAnswer, answer_of
+from dpframework.tables.table_files_description import TableFiles
 from dpframework.verify import EngineConformance
 
 cloudpickle = pytest.importorskip("cloudpickle", reason="the extra 'dask' is not installed")
@@ -334,7 +334,7 @@ def test_keys_that_nobody_lists_come_back_with_their_counts(engine: dpf.Dask, tm
 def test_an_answer_by_key_is_checked_field_by_field() -> None:
     import msgpack
 
-    from dpframework.tables.worker_messages import TallyAnswer, pack_answer
+    from dpframework.tables.cluster_worker_answers import TallyAnswer, pack_answer
 
     found = answer_of(pack_answer(TallyAnswer({"red": 3})))
     assert isinstance(found, TallyAnswer)

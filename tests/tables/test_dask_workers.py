@@ -19,12 +19,7 @@ from dpframework.facts.errors import NotOpened
 from dpframework.tables import cluster_reading, cluster_worker, dask_client, dask_engine, shuffle_on_workers
 from dpframework.tables.cluster_table import ClusterRows
 from dpframework.tables.cluster_worker import ClusterWorker, SampleOf
-from dpframework.tables.reading_in_worker_pieces import shuffle_of
-from dpframework.tables.row_bound_shuffle import BoundedRows
-from dpframework.tables.shuffle_by_id_hash import IdFinding
-from dpframework.tables.shuffle_on_workers import ShuffledPieces, WorkerPlace
-from dpframework.tables.table_files import TableFiles
-from dpframework.tables.worker_messages import (
+from dpframework.tables.cluster_worker_answers import (
     AbsentAnswer,
     FailureAnswer,
     ShuffleAnswer,
@@ -32,6 +27,11 @@ from dpframework.tables.worker_messages import (
     answer_of,
     pack_answer,
 )
+from dpframework.tables.reading_in_worker_pieces import shuffle_of
+from dpframework.tables.row_bound_shuffle import BoundedRows
+from dpframework.tables.shuffle_by_id_hash import IdFinding
+from dpframework.tables.shuffle_on_workers import ShuffledPieces, WorkerPlace
+from dpframework.tables.table_files_description import TableFiles
 from dpframework.verify.tables.people_table_files import (
     OF_PEOPLE,
     PEOPLE,

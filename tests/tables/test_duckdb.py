@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from queries.test_joint_counts import study_of
+from queries.test_crosstab_counts import study_of
 from tables.database_studies import connection_of
 
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.plan import Step, walk
-from dpframework.queries.answers_from_declared_attributes import answer_of
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.study.plugin_registry import registry
 from dpframework.tables import Crosstab, sql_engine
 from dpframework.tables.duckdb_connection import DuckDBConnection
 from dpframework.tables.duckdb_engine import DuckDB
 from dpframework.tables.sql_bins import EvenSteps, bin_of
-from dpframework.tables.table_files import TableFiles
+from dpframework.tables.table_files_description import TableFiles
 from dpframework.verify import EngineConformance
 
 duckdb = pytest.importorskip("duckdb", reason="the extra 'database' is not installed")

@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings, strategies as st
 import dpframework as dpf
 from dpframework.facts.canonical_cells import label_of, numbers_of, of_number, of_text
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.tables.encoding import (
+from dpframework.tables.column_encoding import (
     _SMALL,
     OUTSIDE,
     Unfit,

@@ -21,8 +21,8 @@ from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import MOST_ROWS
 from dpframework.tables import csv_file, parquet_files
+from dpframework.tables.column_encoding import Unfit
 from dpframework.tables.csv_file import CsvFile
-from dpframework.tables.encoding import Unfit
 from dpframework.tables.parquet_files import ParquetFile
 from dpframework.tables.path_pattern_expansion import files_of, name_of
 from dpframework.tables.sources import Source, open_source

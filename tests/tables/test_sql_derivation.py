@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import dpframework as dpf
+from dpframework.tables.column_encoding import EncodedColumn
 from dpframework.tables.duckdb_connection import DuckDBConnection
-from dpframework.tables.encoding import EncodedColumn
 from dpframework.tables.sql_derivation import numbers_of, read_of, read_places, with_derived_columns, with_numbers
 
 pytest.importorskip("duckdb")

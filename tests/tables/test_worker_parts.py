@@ -18,8 +18,20 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.tables import dask_client, dask_unpickle_filter as plain
+from dpframework.tables.cluster_worker_answers import (
+    MISMATCH,
+    AbsentAnswer,
+    FailureAnswer,
+    ReadAnswer,
+    ShuffleAnswer,
+    TallyAnswer,
+    UnreachableAnswer,
+    answer_of,
+    pack_answer,
+    require_answer,
+)
+from dpframework.tables.column_encoding import Unfit
 from dpframework.tables.dask_client import Connection, _local_settings
-from dpframework.tables.encoding import Unfit
 from dpframework.tables.shuffle_by_id_hash import (
     IdFinding,
     Shuffle,
@@ -34,19 +46,7 @@ from dpframework.tables.shuffle_by_id_hash import (
     unpack,
 )
 from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.table_files import TableFiles
-from dpframework.tables.worker_messages import (
-    MISMATCH,
-    AbsentAnswer,
-    FailureAnswer,
-    ReadAnswer,
-    ShuffleAnswer,
-    TallyAnswer,
-    UnreachableAnswer,
-    answer_of,
-    pack_answer,
-    require_answer,
-)
+from dpframework.tables.table_files_description import TableFiles
 
 WAYS = list(Unfit)
 FINDINGS = ShuffleFindings(frozenset({(IdFinding.TWICE, 1), (IdFinding.UNFIT, 0)}), frozenset({("a", WAYS[0])}))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import dpframework as dpf
-from dpframework.tables.encoding import EncodedColumn
+from dpframework.tables.column_encoding import EncodedColumn
 from dpframework.verify.tables.derivation_check_base import DerivationFindings
 
 ILL = dpf.Boolean("ill")

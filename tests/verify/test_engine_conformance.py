@@ -16,10 +16,10 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import places_in_order
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import _Blocks, _Rows
-from dpframework.tables.table_files import TableFiles
+from dpframework.tables.table_files_description import TableFiles
 from dpframework.verify import EngineConformance
 from dpframework.verify.tables.engine_tables import SCHEMA
 

@@ -23,7 +23,7 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Count, PiecewiseScores, Query
 from dpframework.verify import file_access_watch
 from dpframework.verify.file_access_watch import watch_files
-from dpframework.verify.plugin_code import is_foreign
+from dpframework.verify.plugin_code_and_constants import is_foreign
 from dpframework.verify.queries import answers_in_other_process
 from dpframework.verify.queries.answers_in_other_process import (
     LocalAnswer,

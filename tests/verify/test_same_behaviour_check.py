@@ -19,9 +19,9 @@ from dpframework.mechanisms import DiscreteLaplace, Gaussian
 from dpframework.queries import Count, Histogram
 from dpframework.verify.miners import same_behaviour_check
 from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.neighbour_pair_search import Labelled, drop_labels, label_rows
 from dpframework.verify.miners.replay_on_other_table import caps_of, difference, replay
 from dpframework.verify.miners.same_behaviour_check import ADVICE, Behaviour, loss_text
-from dpframework.verify.miners.table_search import Labelled, drop_labels, label_rows
 from dpframework.verify.miners.transcript import (
     DerivationEvent,
     PartitionEvent,

@@ -18,7 +18,7 @@ from dpframework.verify.miners import steering
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.steering import _branches, _first_aims, _paths, _SteeringGate, _trace, _variants, steer
 from dpframework.verify.miners.transcript import PartitionEvent, ReleaseEvent, run_through
-from dpframework.verify.plugin_code import constants_of
+from dpframework.verify.plugin_code_and_constants import constants_of
 from dpframework.verify.search_time_limit import Patience
 
 ADD, _ = Relation

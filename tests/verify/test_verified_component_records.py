@@ -14,7 +14,7 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
 from dpframework.plan import VerificationRecords, VerifiedCode, code_verdicts
-from dpframework.plan.verification_records import CodeVerdict
+from dpframework.plan.verification_records_file import CodeVerdict
 from dpframework.queries import Histogram
 from dpframework.run.miner_base import Example
 from dpframework.study.plugin_registry import PluginComponent, registry

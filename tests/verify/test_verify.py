@@ -49,9 +49,9 @@ from dpframework.verify.conformance_suites import MechanismConformance, MinerCon
 from dpframework.verify.mechanisms.probe_answers import Probe
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.delta_tail_test import check_tail
+from dpframework.verify.miners.neighbour_pair_search import label_rows, shrink_tables
 from dpframework.verify.miners.replay_on_other_table import Weigher, replay
 from dpframework.verify.miners.step_checks import StepChecks
-from dpframework.verify.miners.table_search import label_rows, shrink_tables
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.search_time_limit import Patience

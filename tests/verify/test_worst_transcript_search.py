@@ -17,7 +17,7 @@ from dpframework.queries import Count, Histogram, PiecewiseScores
 from dpframework.verify.miners import loss_search, worst_transcript_search
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.loss_search import LossSearch
-from dpframework.verify.miners.table_search import WorstPair
+from dpframework.verify.miners.neighbour_pair_search import WorstPair
 from dpframework.verify.miners.worst_transcript_search import (
     _beyond,
     _cross,

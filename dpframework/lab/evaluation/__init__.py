@@ -7,8 +7,8 @@ from dpframework.lab.evaluation.exact_redescription_quality import (
     match_redescriptions,
     redescription_quality,
 )
+from dpframework.lab.evaluation.experiment_measures import MEASURES, measure
 from dpframework.lab.evaluation.measure_correlations import Correlations, correlations
-from dpframework.lab.evaluation.measures import MEASURES, measure
 from dpframework.lab.evaluation.pattern_retention import Retention, retention_of
 from dpframework.lab.evaluation.prediction_quality import Prediction, prediction_of
 from dpframework.lab.evaluation.rank_tests import Friedman, MannWhitney, PageTrend, friedman, mann_whitney, page_trend

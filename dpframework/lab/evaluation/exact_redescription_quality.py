@@ -21,7 +21,7 @@ from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.lab.evaluation.trial_record import NOT_PRIVATE
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 from dpframework.tables.coded_table import Table
 
 SIGNIFICANT = 0.01

@@ -20,7 +20,7 @@ from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.tables.coded_table import Table
-from dpframework.tables.encoding import encode_column
+from dpframework.tables.column_encoding import encode_column
 
 Cells = NDArray[np.float64]
 Positions = NDArray[np.int64]

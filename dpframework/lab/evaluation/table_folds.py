@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import Table, places_in_order
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import InMemory
 
 

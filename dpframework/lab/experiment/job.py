@@ -146,9 +146,9 @@ def measure_of(measure: str | Code) -> Callable[..., Mapping[str, float]]:
     """
     if isinstance(measure, Code):
         return measure.load()
-    from dpframework.lab.evaluation import measures
+    from dpframework.lab.evaluation import experiment_measures
 
-    return measures.measure(measure)
+    return experiment_measures.measure(measure)
 
 
 @final

@@ -17,11 +17,11 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, PlanRefused, RunStopped
+from dpframework.lab.experiment.finished_cell_store import open_store, require_ours
 from dpframework.lab.experiment.grid import Experiment
 from dpframework.lab.experiment.input_tables import TableSource
 from dpframework.lab.experiment.job import FailedCell, FinishedCell, Job, compute
 from dpframework.lab.experiment.job_list import jobs_of
-from dpframework.lab.experiment.store import open_store, require_ours
 from dpframework.lab.experiment.summary import Report, write_summaries
 
 

@@ -10,9 +10,9 @@ import attrs
 
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.privacy_losses import PrivacyLoss
-from dpframework.plan.index import PlacedNode
 from dpframework.plan.node_kind_table import kind_of
 from dpframework.plan.nodes import Node
+from dpframework.plan.plan_node_index import PlacedNode
 from dpframework.reports.loss_text import loss_of
 
 

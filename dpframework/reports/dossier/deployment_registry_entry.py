@@ -19,7 +19,7 @@ from dpframework.facts.json_reader import require_form
 from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation, readable
 from dpframework.plan.error_bounds_by_result import parts_of
-from dpframework.plan.verification_records import code_verdicts
+from dpframework.plan.verification_records_file import code_verdicts
 from dpframework.reports.dossier.dossier_content import DossierSubject, LedgerState
 from dpframework.reports.dossier.owner_statements import Statements
 from dpframework.reports.loss_text import loss_text, whole_rho

@@ -8,7 +8,7 @@ from dpframework.checks import ASSUMPTIONS
 from dpframework.facts.privacy_losses import Relation, readable
 from dpframework.facts.privacy_unit import ROWS_ASSERTED
 from dpframework.plan.node_kind_table import KINDS
-from dpframework.plan.verification_records import code_verdicts
+from dpframework.plan.verification_records_file import code_verdicts
 from dpframework.reports.dossier.dossier_content import Answer, Answers, Basis, DossierSubject, Item
 from dpframework.reports.dossier.owner_statements import TOPICS
 from dpframework.reports.epsilon_as_odds import certainty_gains, certainty_sentence

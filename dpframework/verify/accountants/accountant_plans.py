@@ -29,7 +29,7 @@ from dpframework.plan.nodes import (
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.plan.spend_block_node import kind, spend
 from dpframework.queries import Count, Histogram, Query, Sensitivity
-from dpframework.tables.blocks import Block
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.verify.accountants.exact_loss_oracle import SCHEMA
 
 A, C = SCHEMA["a"], SCHEMA["c"]

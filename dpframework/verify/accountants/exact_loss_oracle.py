@@ -27,8 +27,8 @@ from dpframework.mechanisms import Calibration
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Post, Repeat, Sample, Sequential, Step
 from dpframework.plan.plan import Plan
 from dpframework.queries import Query
-from dpframework.tables.blocks import cells_of
 from dpframework.tables.coded_table import Table
+from dpframework.tables.encoded_row_blocks import cells_of
 from dpframework.tables.engine_base import InMemory
 
 SCHEMA = Schema([Boolean("a"), Categorical("c", ["x", "y", "z"])])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
 from dpframework.plan.nodes import Node, Step, either, parallel, post, repeat, sample, sequential, step
 from dpframework.queries import Count, Query, Sensitivity
-from dpframework.tables.blocks import Block
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.verify.accountants.accountant_plans import LARGE, PERSON, A, Case
 
 _DEEP = ("a sequence", "a choice", "parts") * 3  # a tree

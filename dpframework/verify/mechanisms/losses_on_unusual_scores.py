@@ -20,7 +20,7 @@ from dpframework.queries import QueryFacts
 from dpframework.verify.mechanisms.neighbour_answers import shifts
 from dpframework.verify.mechanisms.release_failure_check import stated_density
 from dpframework.verify.mechanisms.sampler_statistics import noise_size
-from dpframework.verify.miners.table_search import last_before
+from dpframework.verify.miners.neighbour_pair_search import last_before
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Logs: TypeAlias = "tuple[Floats, Floats]"  # log-probabilities of the same outputs, given either of two answers

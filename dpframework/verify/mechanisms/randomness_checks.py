@@ -25,9 +25,9 @@ from dpframework.verify.mechanisms.long_answer_noise_checks import (
     puts_out_each_number,
 )
 from dpframework.verify.mechanisms.noise_shape_check import noise_shape_problems
-from dpframework.verify.mechanisms.output_probability_check import total_problems
-from dpframework.verify.mechanisms.random_bit_count_check import bit_problems
+from dpframework.verify.mechanisms.output_probability_sum_check import total_problems
 from dpframework.verify.mechanisms.sampler_statistics import FALSE_ALARM, are_unlike, errors_of
+from dpframework.verify.mechanisms.too_few_random_bits_check import bit_problems
 from dpframework.verify.miners.value_comparison import same
 
 REPEATED = 8  # how many draws are repeated with the same randomness, one by one and together

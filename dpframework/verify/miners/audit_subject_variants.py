@@ -23,7 +23,7 @@ from dpframework.run.miner_base import Example, Miner
 from dpframework.verify.mechanisms.loss_claim_check import UNIT
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.plugin_code import constants_of
+from dpframework.verify.plugin_code_and_constants import constants_of
 from dpframework.verify.queries.parameter_variants import further_miners
 from dpframework.verify.queries.schema_variants import (
     MOST_ROWS,

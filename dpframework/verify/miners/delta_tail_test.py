@@ -24,8 +24,8 @@ from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
 from dpframework.run.miner_base import Miner
 from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.neighbour_pair_search import Search
 from dpframework.verify.miners.replay_on_other_table import Weigher, difference
-from dpframework.verify.miners.table_search import Search
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.queries.large_tables import pairs_of_many
 from dpframework.verify.tables.neighbours import Rows, Sizes, changes

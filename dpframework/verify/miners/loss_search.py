@@ -18,8 +18,8 @@ from typing import final
 import numpy as np
 
 from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.neighbour_pair_search import Search, WorstPair
 from dpframework.verify.miners.replay_on_other_table import Weigher
-from dpframework.verify.miners.table_search import Search, WorstPair
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.miners.worst_transcript_search import worst_transcript
 from dpframework.verify.queries.large_tables import pairs_of_many

@@ -18,7 +18,7 @@ from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query
-from dpframework.queries.answers_from_declared_attributes import answer_of
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.verify.mechanisms.neighbour_answers import Answers, invent_answers
 from dpframework.verify.mechanisms.probe_answers import probes, probes_of_one
 from dpframework.verify.mechanisms.sampler_check import serves
@@ -33,7 +33,7 @@ from dpframework.verify.miners.transcript import (
     record,
 )
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.plugin_code import is_foreign
+from dpframework.verify.plugin_code_and_constants import is_foreign
 from dpframework.verify.queries.telling_row_search import answer_among, climb_rows
 from dpframework.verify.tables.neighbours import Rows, Universe
 from dpframework.verify.tables.small_table_engine import RowsHandle

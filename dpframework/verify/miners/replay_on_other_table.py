@@ -24,7 +24,7 @@ import numpy as np
 from dpframework.facts.privacy_losses import NOTHING
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.plan.plan import Plan
-from dpframework.queries.answers_from_declared_attributes import answer_of
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.release_scope import Charge
 from dpframework.verify.mechanisms.release_failure_check import refusal

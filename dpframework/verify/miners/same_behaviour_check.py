@@ -17,13 +17,12 @@ from typing import Any, final
 import numpy as np
 
 from dpframework.facts.privacy_losses import Relation
-from dpframework.queries.answers_from_declared_attributes import answer_of
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.verify.file_access_watch import watch_files
 from dpframework.verify.miners.audit_report import Violation
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.hidden_state import HiddenState, is_cache
-from dpframework.verify.miners.replay_on_other_table import TranscriptReplay, replay
-from dpframework.verify.miners.table_search import (
+from dpframework.verify.miners.neighbour_pair_search import (
     Labelled,
     drop_labels,
     label_pair,
@@ -31,6 +30,7 @@ from dpframework.verify.miners.table_search import (
     last_before,
     shrink_tables,
 )
+from dpframework.verify.miners.replay_on_other_table import TranscriptReplay, replay
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.queries.large_tables import telling_kinds

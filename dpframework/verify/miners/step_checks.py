@@ -31,7 +31,7 @@ from dpframework.verify.miners.query_trace import (
 )
 from dpframework.verify.miners.replays_on_other_schemas import files_of_plan, run_problems
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.plugin_code import is_foreign
+from dpframework.verify.plugin_code_and_constants import is_foreign
 from dpframework.verify.queries.answers_in_other_process import LocalAnswer, OtherProcess, differences
 from dpframework.verify.queries.schema_variants import SPENT, related_mechanisms
 from dpframework.verify.queries.sensitivity_report import SensitivityReport

@@ -21,7 +21,7 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.plan.plan import Plan
 from dpframework.queries import PiecewiseScores
-from dpframework.queries.answers_from_declared_attributes import answer_of
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.run.release_scope import Charge
 from dpframework.verify.mechanisms.output_keys import NUMBERS, puts_out_numbers
 from dpframework.verify.miners.audit_subject import SCOPE, Subject

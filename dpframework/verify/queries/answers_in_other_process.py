@@ -25,10 +25,10 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import first_line
-from dpframework.facts.installed_packages import importing_environment
+from dpframework.facts.installed_package_digests import importing_environment
 from dpframework.facts.schema import Schema
 from dpframework.queries import PiecewiseScores, Query
-from dpframework.queries.answers_from_declared_attributes import answer_of
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.verify.queries.answer_changes import coordinates_of, measure
 from dpframework.verify.tables.neighbours import Rows, Universe
 from dpframework.verify.tables.small_table_engine import RowsHandle, SmallTables

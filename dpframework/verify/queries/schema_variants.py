@@ -31,7 +31,7 @@ from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
 from dpframework.run.miner_base import Miner
-from dpframework.verify.plugin_code import is_foreign_module, words_compared_with
+from dpframework.verify.plugin_code_and_constants import is_foreign_module, words_compared_with
 from dpframework.verify.queries.attribute_variants import (
     VALUES,
     more_flags,

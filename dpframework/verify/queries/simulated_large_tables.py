@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.queries import Query, QueryFacts
-from dpframework.queries.answers_from_declared_attributes import answer_of
-from dpframework.tables.blocks import Block
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.verify.queries.answer_changes import change_of, coordinates_of
 from dpframework.verify.queries.large_tables import irregular_sizes, sizes_in_code, telling_kinds
 from dpframework.verify.tables.neighbours import Change, Rows, Universe

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
-from dpframework.tables.encoding import EncodedColumn
+from dpframework.tables.column_encoding import EncodedColumn
 from dpframework.verify.tables.neighbours import Universe
 
 Columns: TypeAlias = Mapping[str, EncodedColumn]

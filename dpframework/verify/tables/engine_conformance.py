@@ -27,10 +27,10 @@ from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DPFrameworkError, InputError, NotOpened
 from dpframework.facts.schema import Schema
 from dpframework.queries import Counting, Histogram, JointHistogram, Query
-from dpframework.tables.blocks import Block
+from dpframework.tables.crosstab_counts import Crosstab, JointCounts, UnitPlaces
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import Engine, InMemory, Rows
-from dpframework.tables.joint_counts import Crosstab, JointCounts, UnitPlaces
-from dpframework.tables.table_files import TableFiles
+from dpframework.tables.table_files_description import TableFiles
 from dpframework.verify.tables.engine_tables import (
     ALL,
     CASES,

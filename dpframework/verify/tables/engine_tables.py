@@ -17,10 +17,10 @@ from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema
 from dpframework.queries import BoundedSum, GroupSums, Histogram, JointHistogram, Query
-from dpframework.tables.blocks import Block
+from dpframework.tables.crosstab_counts import Crosstab, JointCounts
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import Engine, Rows
-from dpframework.tables.joint_counts import Crosstab, JointCounts
-from dpframework.tables.table_files import TableFiles
+from dpframework.tables.table_files_description import TableFiles
 
 MISSING = 0.1  # the share of missing cells, for an attribute that may have them
 SCHEMA = Schema(

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 from unittest import mock
 
-from dpframework.tables.blocks import Block
+from dpframework.tables.crosstab_counts import joint_counts_of
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import Threads, _Blocks
-from dpframework.tables.joint_counts import joint_counts_of
 from dpframework.verify.tables.small_table_engine import RowsHandle, SmallTables
 
 ROWS_OF_TILE = 3  # so few that even a small table has several tiles

@@ -23,10 +23,10 @@ from dpframework.facts.open_attribute import Open
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import ONE_ROW, UnitChange
 from dpframework.facts.schema import Schema
-from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import Table
+from dpframework.tables.column_encoding import EncodedColumn, stored_dtype
 from dpframework.tables.derived_column_cells import with_derived
-from dpframework.tables.encoding import EncodedColumn, stored_dtype
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.open_attribute_keys import KEY_CODES, NO_KEY, KeyBook, KeyColumn
 from dpframework.tables.reading import table_from_columns
 

@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dpframework.facts.privacy_unit import PrivacyUnit
-from dpframework.tables.database_table import DatabaseTable
+from dpframework.tables.database_table_description import DatabaseTable
 from dpframework.tables.engine_base import Engine, InMemory, Rows
-from dpframework.tables.table_files import TableFiles
+from dpframework.tables.table_files_description import TableFiles
 from dpframework.verify.tables.engine_tables import miscount
 from dpframework.verify.tables.people_table_files import (
     TOWNS,

@@ -13,8 +13,8 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.row_partitions import Cut, number_of_parts
-from dpframework.tables.blocks import Block, cells_of
 from dpframework.tables.coded_table import Table
+from dpframework.tables.encoded_row_blocks import Block, cells_of
 from dpframework.tables.engine_base import Engine
 from dpframework.verify.tables.neighbours import Rows, Universe
 

@@ -29,7 +29,7 @@ from dpframework.lab.clinic import DIAGNOSES, clinic_schema, clinic_table
 from dpframework.mechanisms.randomness import Noise
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 from dpframework.verify import audit, check_sampler
 from dpframework.verify.mechanisms.probe_answers import Probe
 

@@ -24,7 +24,7 @@ from dpframework import InMemory, Relation, Threads
 from dpframework.mechanisms import Calibration
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.tables import Block
-from dpframework.tables.blocks import cells_of
+from dpframework.tables.encoded_row_blocks import cells_of
 from dpframework.verify.conformance_suites import MechanismConformance, QueryConformance
 from dpframework.verify.mechanisms.probe_answers import Probe
 

@@ -20,7 +20,7 @@ from dpframework import (
     Table,
     Threads,
 )
-from dpframework.tables.blocks import cells_of
+from dpframework.tables.encoded_row_blocks import cells_of
 from dpframework.tables.engine_base import _Blocks
 
 SCHEMA = Schema(

@@ -37,7 +37,7 @@ from dpframework.formulas.evaluation import value_of
 from dpframework.mechanisms import Calibration
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm
-from dpframework.tables.blocks import cells_of
+from dpframework.tables.encoded_row_blocks import cells_of
 
 SCHEMA = dpf.Schema(
     [

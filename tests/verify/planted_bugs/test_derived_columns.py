@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
+from dpframework.tables.column_encoding import EncodedColumn
 from dpframework.tables.derived_column_cells import with_derived
-from dpframework.tables.encoding import EncodedColumn
 from dpframework.verify import verify_examples
 from dpframework.verify.tables.derivation_check_base import DerivationFindings, same_cells, some_rows
 from dpframework.verify.tables.derivation_checks import check_derivation

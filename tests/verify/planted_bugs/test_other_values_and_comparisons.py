@@ -28,7 +28,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.mechanisms.randomness import Noise
 from dpframework.queries import Histogram, Norm, Query
 from dpframework.verify import check_sampler
-from dpframework.verify.mechanisms.random_bit_count_check import CountedRandomness, gaussian_bits, laplace_bits
+from dpframework.verify.mechanisms.too_few_random_bits_check import CountedRandomness, gaussian_bits, laplace_bits
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.value_comparison import same

@@ -23,7 +23,7 @@ from dpframework.facts.privacy_losses import ByRelation, positive
 from dpframework.mechanisms import Losses, Mechanism, Preview, PureMechanism
 from dpframework.mechanisms.release_losses import divide, half_square
 from dpframework.queries import Norm
-from dpframework.results.noisy_counts import discrete_laplace_variance
+from dpframework.results.noisy_count_with_interval import discrete_laplace_variance
 from dpframework.verify import check_losses, check_sampler
 from dpframework.verify.mechanisms.losses_on_unusual_answers import DEPENDENT_DRAWN
 from dpframework.verify.mechanisms.neighbour_answers import answers_of

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 import dpframework as dpf
 from dpframework.facts import Below, Boolean, Cases, Categorical, Equals, Not, Numeric
-from dpframework.queries.answers_from_declared_attributes import answer_of
+from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.queries.row_set_intersections import RowSets, in_common
 from dpframework.study.plugin_registry import registry
+from dpframework.tables.crosstab_counts import Crosstab, JointCounts, WholeSteps, as_cases, joint_counts_of
+from dpframework.tables.crosstab_engine_base import GroupingEngine, SelectedRows, select_lineage, whole_tables
 from dpframework.tables.engine_base import InMemory, _Blocks
-from dpframework.tables.grouping_engine import GroupingEngine, SelectedRows, select_lineage, whole_tables
-from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, as_cases, joint_counts_of
 from dpframework.verify import EngineConformance, QueryConformance
 
 EXAMPLES = {

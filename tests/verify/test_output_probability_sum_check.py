@@ -10,7 +10,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Laplace, Mechanism, PermuteAndFlip
-from dpframework.verify.mechanisms.output_probability_check import DRAWN, STEPS, total_problems
+from dpframework.verify.mechanisms.output_probability_sum_check import DRAWN, STEPS, total_problems
 
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE
 HISTOGRAM = dpf.queries.Histogram(dpf.Categorical("c", ["x", "y", "z"]))

@@ -11,7 +11,7 @@ from dpframework.facts.attributes_by_side import require_joinable
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import printable_name
-from dpframework.tables.table_files import UnreadTable
+from dpframework.tables.table_files_description import UnreadTable
 
 #: Beginnings of names of temporary tables that engines make, and of tables that belong to a database itself.
 _RESERVED = ("dpf_", "duckdb_", "pg_", "sqlite_")

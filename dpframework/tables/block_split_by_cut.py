@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.row_partitions import Cut, attributes_of, number_of_parts
-from dpframework.tables.blocks import Block, cells_of, pack_index, part_of_each_code
 from dpframework.tables.column_array_storage import read_only
+from dpframework.tables.encoded_row_blocks import Block, cells_of, pack_index, part_of_each_code
 
 FEW_PARTS = 4  # up to this number of parts, one pass over the rows for each part is faster than sorting them
 HALVES = 2  # `halve_rows`, a kernel (compiled by numba), divides rows into this number of parts
@@ -32,7 +32,7 @@ def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
     # part runs forwards from the start of the array, and the second part runs backwards from its end.
     in_one_each = isinstance(by, Attribute | Cases) and number == HALVES
     if in_one_each and block.rows >= MANY and (part_of := part_of_each_code(by, block.schema)) is not None:
-        from dpframework.tables.kernels import halve_rows
+        from dpframework.tables.block_count_kernels import halve_rows
 
         (name,) = attributes_of(by)
         whole, positions = block.is_whole, np.empty(block.rows, dtype=np.int32)

@@ -1,6 +1,6 @@
 """The description of a table's files. No file is opened to make it, so other processes can be given it to read them.
 
-Tables of a database are described by the same options (see `UnreadTable` and `database_table`).
+Tables of a database are described by the same options (see `UnreadTable` and `database_table_description`).
 """
 
 from __future__ import annotations

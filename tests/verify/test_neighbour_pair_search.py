@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframework.verify.miners.table_search import (
+from dpframework.verify.miners.neighbour_pair_search import (
     Search,
     WorstPair,
     drop_labels,

@@ -13,7 +13,7 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.tables import cell_notation_reader, reading, sources
-from dpframework.tables.table_files import TableFiles, UnreadTable
+from dpframework.tables.table_files_description import TableFiles, UnreadTable
 
 URL = "https://example.org/c.csv"
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])

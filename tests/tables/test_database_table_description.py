@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import polars as pl
 import pytest
-from queries.test_joint_counts import study_of
+from queries.test_crosstab_counts import study_of
 from tables import database_studies as studies
 from tables.database_studies import connection_of
 from tables.postgres_cluster import Cluster
@@ -22,7 +22,7 @@ from tables.test_duckdb import EXAMPLES, SOME, frame_of
 import dpframework as dpf
 from dpframework.facts.errors import NotOpened
 from dpframework.reports.report_facts import About
-from dpframework.tables.database_table import DatabaseTable
+from dpframework.tables.database_table_description import DatabaseTable
 from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_engine import SqlEngine
 

@@ -13,7 +13,7 @@ from reports.test_report_html import read
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.ledger import LedgerTampered
-from dpframework.ledger.chain import canonical, hash_entry
+from dpframework.ledger.entry_hash_chain import canonical, hash_entry
 from dpframework.ledger.signers import Signers
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])

@@ -38,7 +38,7 @@ from dpframework.facts.schema import Schema
 from dpframework.redescriptions.cell_union_redescriptions import DEVIATIONS, MOST_SHARE, OVERLAP, ReportConditions
 from dpframework.redescriptions.joint_distribution_fit import DESIGNS, Floats, Joint, as_cells, fit, trios
 from dpframework.redescriptions.redescription import Redescription
-from dpframework.results.noisy_counts import Noisy
+from dpframework.results.noisy_count_with_interval import Noisy
 
 REPLICATES = 14  # the repetitions of the bootstrap
 # Fourteen repetitions alone can agree by chance. So `POOLED` more are added, each as if it were off by `FLOOR`.

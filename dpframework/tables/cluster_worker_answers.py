@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import DoesNotFit, InputError, NotOpened
-from dpframework.tables.encoding import Unfit
+from dpframework.tables.column_encoding import Unfit
 from dpframework.tables.shuffle_by_id_hash import IdFinding, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
 

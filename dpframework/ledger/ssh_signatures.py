@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dpframework.facts.errors import InputError
-from dpframework.ledger.chain import canonical
+from dpframework.ledger.entry_hash_chain import canonical
 
 #: The purpose that is part of each signature. What a key signs for other purposes cannot pass for an approval.
 NAMESPACE = "dpframework-approval"

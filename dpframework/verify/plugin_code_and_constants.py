@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dpframework.facts.installed_packages import CORE, distributions
+from dpframework.facts.installed_package_digests import CORE, distributions
 from dpframework.facts.logical_descriptions import Description
 from dpframework.queries import Query
 

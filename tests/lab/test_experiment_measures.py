@@ -15,8 +15,17 @@ from dpframework_trees import DPID3
 
 import dpframework as dpf
 from dpframework.lab.clinic import clinic_table
-from dpframework.lab.evaluation import MEASURES, Trial, cart, folds, measure, measures, prediction_of, uniform_noise
-from dpframework.lab.evaluation.measures import MEASURES as BY_NAME
+from dpframework.lab.evaluation import (
+    MEASURES,
+    Trial,
+    cart,
+    experiment_measures,
+    folds,
+    measure,
+    prediction_of,
+    uniform_noise,
+)
+from dpframework.lab.evaluation.experiment_measures import MEASURES as BY_NAME
 from dpframework.redescriptions.redescriptions import Redescriptions
 
 TARGET = "type 2 diabetes"
@@ -95,7 +104,7 @@ def test_recovery(redescribed, monkeypatch):
     assert part["recovered"] <= recovery(some, settings=settings, threshold=0.1)["recovered"]
     none = Trial(Redescriptions([]), redescribed.table)
     assert recovery(none, settings=settings)["recovered"] == 0
-    monkeypatch.setattr(measures, "load_function", lambda *_: pytest.fail("the reference is known already"))
+    monkeypatch.setattr(experiment_measures, "load_function", lambda *_: pytest.fail("the reference is known already"))
     recovery(some, settings=settings)
 
 

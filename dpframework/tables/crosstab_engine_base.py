@@ -19,9 +19,9 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.row_partitions import NOTHING_DERIVED, AttributeSources, Cut, number_of_parts, with_sources
 from dpframework.facts.schema import Schema
-from dpframework.tables.blocks import Block, cells_of
+from dpframework.tables.crosstab_counts import Column, Crosstab, JointCounts, joint_counts_of
+from dpframework.tables.encoded_row_blocks import Block, cells_of
 from dpframework.tables.engine_base import Engine, Rows, rows_of
-from dpframework.tables.joint_counts import Column, Crosstab, JointCounts, joint_counts_of
 
 
 @final

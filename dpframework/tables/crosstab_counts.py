@@ -20,7 +20,7 @@ from dpframework.facts.logical_descriptions import Below, Cases, Description, No
 from dpframework.facts.row_partitions import AttributeSources, attributes_of
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import as_float, as_whole_numbers
-from dpframework.tables.blocks import TILE, Block, undeclared
+from dpframework.tables.encoded_row_blocks import TILE, Block, undeclared
 from dpframework.tables.fast_code_counts import joint_codes, tally
 
 
