@@ -1,10 +1,7 @@
-"""The base class of miners that count rows in disjoint cells, and the mechanism of their noise.
+"""The base class of miners that count rows in disjoint cells.
 
-Each of these miners releases one query: counts in disjoint cells, with integer noise on every cell. Its sensitivities
-are those of a histogram. An added row raises one cell by 1. Independent Laplace noise fits such a change, since its
-density depends on the l1 norm of the noise. A replaced row lowers one cell and raises another. If the number of rows is
-public, noise that adds up to 0 over all cells fits this change better (K-norm noise, `dpframework.mechanisms.KNorm`).
-For two cells its variance is a quarter of the variance of Laplace noise, and for four cells about half.
+Each of these miners releases one query: counts in disjoint cells, with integer noise on every cell (see
+`dpframework.basics.cell_count_mechanism`).
 """
 
 from __future__ import annotations
@@ -16,12 +13,12 @@ from typing import Any
 
 import attrs
 
+from dpframework.basics.cell_count_mechanism import counting_mechanism
 from dpframework.basics.released_row_cap_miner_base import RowsMiner
 from dpframework.facts.attributes import MOST_CODES, Attribute, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
-from dpframework.mechanisms.base import Calibration, Mechanism
-from dpframework.mechanisms.laplace import DiscreteLaplace
+from dpframework.mechanisms.base import Calibration
 from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, step
 from dpframework.queries.base import Query
@@ -29,21 +26,6 @@ from dpframework.queries.counts import JointHistogram
 from dpframework.results.error_bounds import UNCLIPPED, ErrorBound
 from dpframework.results.frequencies import Frequencies
 from dpframework.run.private_table import PrivateTable
-
-_MOST_BALANCED = 100  # the most cells with K-norm noise; for more cells it saves less than 3 % and takes longer
-
-
-def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mechanism:
-    """Return the mechanism for the counts of a query: `counter`, or K-norm noise where that is better.
-
-    K-norm noise replaces Laplace noise if the number of rows is public and there are at most `_MOST_BALANCED` cells.
-    """
-    if schema.rows is None or (query.answer_length or 0) > _MOST_BALANCED or not isinstance(counter, DiscreteLaplace):
-        return counter
-    from dpframework.mechanisms.knorm import KNorm  # not needed by most counts
-
-    balanced = KNorm(counter.epsilon)
-    return balanced if balanced.misfit(query.facts()) is None else counter
 
 
 @attrs.frozen

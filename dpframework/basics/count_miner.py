@@ -10,7 +10,7 @@ from typing import final
 import attrs
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
-from dpframework.basics.cell_count_miner_base import counting_mechanism
+from dpframework.basics.cell_count_mechanism import counting_mechanism
 from dpframework.basics.filter_and_group_miner_base import GroupedMiner, as_description, values_compared
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.logical_descriptions import Description

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
-from dpframework.basics.cell_count_miner_base import counting_mechanism
+from dpframework.basics.cell_count_mechanism import counting_mechanism
 from dpframework.basics.count_miner import whole_estimate
 from dpframework.basics.filter_and_group_miner_base import (
     GroupedMiner,

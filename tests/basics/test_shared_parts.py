@@ -14,7 +14,7 @@ import pytest
 import dpframework as dpf
 from dpframework.basics import CrosstabMiner, HistogramMiner, MarginalsMiner, RowsPerUnitMiner
 from dpframework.basics.bounds_argument_check import as_bounds, bounds_misfit
-from dpframework.basics.cell_count_miner_base import counting_mechanism
+from dpframework.basics.cell_count_mechanism import counting_mechanism
 from dpframework.basics.histogram_miner import _cut_between
 from dpframework.basics.mean_and_variance_miners import _of_sum, _share_of, share_interval
 from dpframework.basics.one_way_marginal_steps import NoisyHistogram, OneWayMarginals
