@@ -28,7 +28,8 @@ def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = Fals
     Raises
     ------
     InputError
-        If a leaf has no value, or if the exact value of a root or a logarithm is wanted.
+        If a leaf has no value, if the exact value of a root or a logarithm is wanted, or if a root of a negative number
+        is.
 
     Examples
     --------
@@ -62,6 +63,11 @@ def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = Fals
             return np.asarray(np.asarray(parts[0]) >= np.asarray(parts[1])).astype(object if exact else np.float64)
         case Operation.ROOT if not exact and isinstance(formula.value, int):
             (inside,) = parts
+            if (smallest := np.min(inside, initial=0)) < 0:
+                raise InputError(
+                    f"'{formula}' is a root of a negative number, {smallest:.6g}, on some table; write "
+                    "root(most(x, 0)) for a root that is 0 there"
+                )
             return np.cbrt(inside) if formula.value == 3 else np.asarray(inside) ** (1 / formula.value)
         case Operation.X_LOG_X if not exact:
             (count,) = (np.asarray(part, dtype=np.float64) for part in parts)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpframework.facts.errors import InputError
-from dpframework.formulas.count_formula import AGGREGATES, Formula, Operation
+from dpframework.formulas.count_formula import AGGREGATES, Formula, Operation, n
 from dpframework.formulas.evaluation import is_rational, value_of
 from dpframework.formulas.proof_arguments import Argument, Fact, Rule
 from dpframework.formulas.proofs import vacuous
@@ -31,7 +31,7 @@ from dpframework.formulas.smt_goal_ground_test import (
     neighbours,
     range_problem,
 )
-from dpframework.formulas.smt_goal_writer import UnprovableError, divisions
+from dpframework.formulas.smt_goal_writer import UnprovableError, divisions, roots
 from dpframework.formulas.smt_goals_for_cell_scores import simpler_claims
 from dpframework.formulas.smt_goals_for_totals import require_multilinear
 from dpframework.formulas.solvers import SOLVERS, solve
@@ -121,9 +121,14 @@ def _find_problems_of_goals(one: Argument) -> Iterator[str]:
         unnamed = [goal for goal in map(GroundGoal, one.goals) if not goal.definitions]
         pairs = list(neighbours(one.shape, one.claim, PAIRS))
         for quotient in divisions(one.shape.body):
-            signs = [np.sign(float(_denominator(one.shape, quotient, pair))) for pair in pairs]
+            signs = [np.sign(float(_shared_value(one.shape, quotient.parts[1], pair))) for pair in pairs]
             if not any(_is_sign(goal, pairs, signs) for goal in unnamed):
                 yield f"no goal says that the denominator of {quotient} is never negative"
+        for inside, _ in roots(one.shape.body):
+            signs = [np.sign(float(_shared_value(one.shape, inside, pair))) for pair in pairs]
+            said = [(goal, _matching_signs(goal, pairs, signs)) for goal in unnamed]
+            if not all(any(match[k] for _, match in said if False not in match) for k in range(len(pairs))):
+                yield f"no goal says that {inside} is never negative, and a root is taken of it"
     if isinstance(one.shape, Parts):
         yield from _find_problems_of_facts(one, one.shape)
 
@@ -153,24 +158,31 @@ def _is_sign(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]
 
     The goal must state that a term is below 0, and the term must have the denominator's sign on each pair.
     """
+    return all(_matching_signs(goal, pairs, signs))
+
+
+def _matching_signs(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]) -> list[bool | None]:
+    """Return whether a goal states that a term with each pair's sign is below 0; None for a pair that it is not about."""
     if not isinstance(goal.denied, list) or goal.denied[0] != "<" or goal.denied[2:] != ["0.0"]:
-        return False
-    for pair, sign in zip(pairs, signs, strict=True):
-        known = goal.describes(pair.numbers)
-        if known is None or np.sign(float(value_in(goal.denied[1], known))) != sign:
-            return False
-    return True
+        return [None] * len(pairs)
+    known = [goal.describes(pair.numbers) for pair in pairs]
+    return [
+        None if numbers is None else bool(np.sign(float(value_in(goal.denied[1], numbers))) == sign)
+        for numbers, sign in zip(known, signs, strict=True)
+    ]
 
 
-def _denominator(shape: Parts | Cells, quotient: Formula, pair: GroundPair) -> Any:
-    """Return a denominator's value on the rows that both neighbours have: all of them, or those of the changed part."""
-    below, numbers = quotient.parts[1], pair.numbers
+def _shared_value(shape: Parts | Cells, formula: Formula, pair: GroundPair) -> Any:
+    """Return a formula's value on the rows that both neighbours have: all of them, or those of the changed part."""
+    numbers = pair.numbers
     if isinstance(shape, Cells):
         values: dict[Formula, Any] = {cell: numbers[str(cell)] for cell in shape.cells}
-        values |= {leaf: numbers[str(leaf)] for leaf in below.leaves(Operation.PUBLIC)}
-        return value_of(below, values, exact=is_rational(below))
+        values |= {leaf: numbers[str(leaf)] for leaf in formula.leaves(Operation.PUBLIC)}
+        return value_of(formula, values, exact=is_rational(formula))
+    if n in formula.walk() and not formula.leaves(*AGGREGATES):  # a number within a sum over classes
+        return value_of(formula, {n: numbers["c"]}, exact=is_rational(formula))
     part = pair.low_counts[0] if pair.low_counts.sum() < pair.high_counts.sum() else pair.high_counts[0]
-    return Parts(below).of_parts(part)
+    return Parts(formula).of_parts(part)
 
 
 def _find_problems_of_facts(one: Argument, shape: Parts) -> Iterator[str]:

@@ -134,10 +134,32 @@ def prove(shape: Shape, claims: Sequence[Claim], effort: int = 1) -> tuple[Proof
             proofs[claim] = Proof(claim, Verdict.REFUTED, refuted_by=found)
             continue
         try:
+            _require_rule(shape, claim)
             proofs[claim] = _first(claim, _attempts(shape, claim, proofs, effort), effort)
         except UnprovableError as problem:
             proofs[claim] = Proof(claim, Verdict.UNPROVED, problem=str(problem))
     return tuple(proofs[claim] for claim in claims)
+
+
+_NORMS = (Change.L1, Change.SQUARED_L2, Change.LINF)
+
+
+def _require_rule(shape: Shape, claim: Claim) -> None:
+    """Refuse a claim about a change that no rule for scores of this shape is about.
+
+    Raises
+    ------
+    UnprovableError
+        If a norm is claimed of a score, something else of a vector, or a change by several rows of a score of parts.
+    """
+    vector, norm = isinstance(shape, Adds), claim.change in _NORMS
+    if vector is not norm or (claim.replaced and not norm):
+        raise UnprovableError(
+            f"'{claim.text}' cannot be claimed of {'a vector' if vector else 'a score'}, of which "
+            + ("norms are bounded" if vector else "a rise, a fall or a replacement is bounded")
+        )
+    if claim.group > 1 and not isinstance(shape, Cells):
+        raise UnprovableError("no rule covers several rows, except for formulas of cells; claim the change by one row")
 
 
 def _first(claim: Claim, attempts: Iterator[_Attempt], effort: int) -> Proof:

@@ -62,7 +62,9 @@ class GroundGoal:
             if new:
                 degree = str(power).count(f"'{new[0]}'")
                 scale = float(value_in(power, {**known, new[0]: 1}))
-                known[new[0]] = (max(float(value_in(top, known)), 0.0) / scale) ** (1 / degree)
+                size = max(float(value_in(top, known)), 0.0)
+                # If the denominator is 0, the goal does not describe these numbers, whatever the root is.
+                known[new[0]] = (size / scale) ** (1 / degree) if scale else 0.0
         if any(name not in known for name in self.constants):
             return None
         return known if all(value_in(assumed, known) for assumed in self.assumptions) else None

@@ -154,7 +154,7 @@ class Goal:
                 name = self.real(f"root{len(self.constants)}")
                 self.assume(f"(>= {name} 0.0)")
                 power = " ".join([name] * int(str(formula.value)))
-                # The root of a negative number may be anything, so nothing is proved about it.
+                # Other goals show that no root is of a negative number (see `roots`).
                 self.assume(f"(or (< {top} 0.0) (= {product(f'(* {power})', bottom)} {top}))")
                 return name, "1.0"
         raise UnprovableError(f"no rule covers '{formula}'")
@@ -187,6 +187,12 @@ def divisions(body: Formula) -> list[Formula]:
     if any(divisions(one.parts[1]) for one in found):
         raise UnprovableError(f"a denominator has a quotient in it: '{body}'")
     return found
+
+
+def roots(body: Formula) -> list[tuple[Formula, list[Formula]]]:
+    """Return what a formula takes roots of, each with the quotients in it whose denominators may be 0."""
+    operands = dict.fromkeys(one.parts[0] for one in body.leaves(Operation.ROOT))
+    return [(one, divisions(one)) for one in operands]
 
 
 def is_whole(formula: Formula) -> bool:

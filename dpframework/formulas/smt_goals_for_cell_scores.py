@@ -12,7 +12,7 @@ different places of these two rows, where a place is a cell or no cell.
 rows for each cell. Under replacement, a second unknown number for each cell counts the rows that leave.
 4. *Zero cases.* As in `smt_goals_for_part_scores`, there is a goal for each choice of denominators that are 0, where
 all others are positive. There is also one goal for each denominator, which shows that this denominator is never
-negative.
+negative. The same is shown for each number that a root is taken of.
 5. *Extremes.* Let x and y change by at most b between two tables. Then max(x, y) changes by at most b, too. On the
 table with the higher maximum, the maximum equals x or y, say x. On the other table x is lower by at most b, and the
 maximum is at least x, so the maximum is lower by at most b, too. The same holds for a minimum, and by induction for any
@@ -28,7 +28,7 @@ from itertools import product as combinations
 from dpframework.formulas.count_formula import Formula, Operation
 from dpframework.formulas.score_structures import Cells
 from dpframework.formulas.sensitivity_claims import Change, Claim
-from dpframework.formulas.smt_goal_writer import Goal, Ratio, divisions, product, table_ratio, total
+from dpframework.formulas.smt_goal_writer import Goal, Ratio, divisions, product, roots, table_ratio, total
 
 #: Where a row goes: the position of a cell, or None for no cell.
 Spot = int | None
@@ -63,7 +63,10 @@ def cell_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
 
 
 def _signs(shape: Cells, whole: bool) -> list[str]:
-    """Return one goal for each denominator. It says that the denominator is negative, which solvers must disprove."""
+    """Return goals for each denominator and each number that a root is taken of.
+
+    They say that it is negative, which solvers must disprove.
+    """
     goals = []
     for quotient in divisions(shape.body):
         goal = Goal(whole)
@@ -71,6 +74,13 @@ def _signs(shape: Cells, whole: bool) -> list[str]:
         _assume_within(goal, shape)
         goal.claim = f"(< {goal.ratio(quotient.parts[1], _terms(goal, shape, names))[0]} 0.0)"
         goals.append(goal.text())
+    for inside, quotients in roots(shape.body):
+        for zeros in combinations((False, True), repeat=len(quotients)):
+            goal = Goal(whole)
+            names = [goal.count(str(cell), gap=False) for cell in shape.cells]
+            _assume_within(goal, shape)
+            goal.claim = f"(< {table_ratio(goal, inside, _terms(goal, shape, names), zeros)[0]} 0.0)"
+            goals.append(goal.text())
     return goals
 
 

@@ -15,7 +15,8 @@ The term phi may read only the class's count: a sum whose terms read the part's 
 3. *x log2 x* is an unknown function f with f(0) = f(1) = 0, whose increments f(x + 1) - f(x) grow and are at least 0.
 The true function is such a function (it is convex, and 0 at 0 and 1).
 4. *Zero cases.* Before and after the row is added, a denominator is 0, positive or negative. There is a goal for each
-combination of 0 and positive. There is also one goal for each denominator, which shows that it is never negative.
+combination of 0 and positive. There is also one goal for each denominator, which shows that it is never negative. The
+same is shown for each number that a root is taken of.
 5. *Replaced.* Both tables have at most R rows, and each is a shared table with one row added. The score of the first is
 at most `fall` below that of the shared table, and the score of the second at most `rise` above it. So the change is at
 most `rise + fall`. One goal compares this sum, for R rows, with the claimed bound. The sum is attained if the score of
@@ -30,7 +31,7 @@ from itertools import product as combinations
 from dpframework.formulas.count_formula import AGGREGATES, Formula, Operation, n, rows, rows_of_part
 from dpframework.formulas.score_structures import Parts
 from dpframework.formulas.sensitivity_claims import Change, Claim, is_rows_or_more
-from dpframework.formulas.smt_goal_writer import Goal, Ratio, UnprovableError, divisions, table_ratio, total
+from dpframework.formulas.smt_goal_writer import Goal, Ratio, UnprovableError, divisions, roots, table_ratio, total
 
 #: The facts that may hold for an aggregate {s} over classes that have {rest} rows together. {phi} is the aggregate's
 #: term for a single class of {rest} rows.
@@ -104,6 +105,13 @@ def part_goals(shape: Parts, claim: Claim, facts: Mapping[Formula, Sequence[str]
         terms = _terms(goal, shape, facts, goal.count("c"), total([goal.count("c"), goal.count("rest")]))
         goal.claim = f"(< {goal.ratio(quotient.parts[1], terms)[0]} 0.0)"
         goals.append(goal.text())
+    for inside, inner in roots(shape.body):
+        for zeros in combinations((False, True), repeat=len(inner)):
+            goal = _goal(shape, claim, whole)
+            terms = _terms(goal, shape, facts, goal.count("c"), total([goal.count("c"), goal.count("rest")]))
+            terms[n] = (goal.as_real("c"), "1.0")  # for a root within a sum: c is the rows of any class
+            goal.claim = f"(< {table_ratio(goal, inside, terms, zeros)[0]} 0.0)"
+            goals.append(goal.text())
     return goals
 
 

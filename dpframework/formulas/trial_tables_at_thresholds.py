@@ -81,15 +81,27 @@ def _near_thresholds(shape: Scored, place: int, number: int) -> list[int]:
 
 
 def _comparisons(shape: Scored) -> Iterator[tuple[Formula, Formula]]:
-    """Yield the two sides of each comparison in a formula. A denominator and a largest value are compared with 0."""
+    """Yield the two sides of each comparison in a formula.
+
+    A denominator, a largest value, what a root is taken of, and a difference are compared with 0. A formula may change
+    most where a difference is 0, as 1 / (1 + (n - 5000)^2) does.
+    """
     for found in dict.fromkeys(shape.body.walk()):
         match found.operation:
+            case Operation.ADD if _is_difference(found):
+                yield found, as_formula(0)
             case Operation.LEAST | Operation.MOST | Operation.AT_LEAST:
                 yield found.parts[0], found.parts[1]
             case Operation.DIVIDE:
                 yield found.parts[1], as_formula(0)
-            case Operation.LARGEST:
+            case Operation.LARGEST | Operation.ROOT:
                 yield found.parts[0], as_formula(0)
+
+
+def _is_difference(formula: Formula) -> bool:
+    """Tell whether a sum has a term with a negative factor, so that it may have either sign."""
+    numbers = (one.constant for one in formula.walk())
+    return any(number is not None and number < 0 for number in numbers)
 
 
 def _is_at_least(

@@ -33,20 +33,27 @@ from dpframework.formulas import (
     Shape,
     Total,
     Verdict,
+    audit,
     cells,
+    derive,
     find_refutation,
     largest_over_classes,
+    least,
+    most,
     n,
     prove,
     proved_claims,
     public,
+    root,
     rows,
     rows_of_part,
     sum_over_classes,
     table_rows,
     vacuous,
 )
+from dpframework.formulas.proofs import _require_rule
 from dpframework.formulas.smt_goal_ground_test import ground_problem
+from dpframework.formulas.smt_goal_writer import UnprovableError
 from dpframework.formulas.smt_goals_for_cell_scores import cell_goals
 from dpframework.formulas.smt_goals_for_part_scores import part_goals
 from dpframework.formulas.solvers import SOLVERS, solve
@@ -124,6 +131,69 @@ def test_a_denominator_that_may_be_negative_is_not_taken_for_positive() -> None:
 
 
 @needs_solvers
+@needs_solvers
+@pytest.mark.parametrize(
+    ("shape", "claim"),
+    [
+        # Kernels return NaN for more than 10**12 rows, though these scores are never above 1 where there is a root.
+        (Cells((a,), least(root(10**12 - a) / 10**6, 1)), Claim("replaced", 1)),
+        (Cells((a,), least(root(10**12 - a), 0)), Claim("rise", 0)),
+        (Cells((a, b), least(root(10**12 - a / (b + 1)), 0)), Claim("fall", 0)),
+        (Parts(least(root(10**12 - rows_of_part), 0)), Claim("rise", 0)),
+        (Parts(least(sum_over_classes(root(10**12 - n)), 0)), Claim("rise", 0)),
+    ],
+    ids=lambda given: given.text,
+)
+def test_a_root_of_what_may_be_negative_is_not_proved(shape: Shape, claim: Claim) -> None:
+    (proof,) = prove(shape, [claim])
+    assert proof.verdict is Verdict.UNPROVED
+    assert "goals, then stops" in proof.problem
+
+
+@needs_solvers
+def test_roots_of_what_is_never_negative_are_proved_and_audited() -> None:
+    for shape, claim in (
+        (Cells((a,), root(most(10**12 - a, 0)) / 10**6), Claim("replaced", 1)),
+        (Cells((a, b), least(root(a / (a + b)), 1)), Claim("replaced", 1)),
+        (Parts(root(sum_over_classes(n**2))), Claim("fall", 0)),
+    ):
+        (proof,) = prove(shape, [claim])
+        assert proof.verdict is Verdict.PROVED, (claim.text, proof.problem)
+        assert proof.argument is not None
+        assert list(audit(proof.argument)) == []
+
+
+def test_a_score_that_is_no_number_is_refused() -> None:
+    """Near the count from which a root is of a negative number, tables are tried."""
+    for shape in (Cells((a,), least(root(10**5 - a) / 400, 1)), Parts(least(root(300 - rows_of_part), 1))):
+        with pytest.raises(dpf.InputError, match=r"is a root of a negative number.*write root\(most\(x, 0\)\)"):
+            derive(shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "claim", "says"),
+    [
+        (GINI, Claim("rise", 1, group=3), "no rule covers several rows"),  # 3 rows raise it by 3
+        (GINI, Claim("replaced", 2, group=2), "no rule covers several rows"),
+        (GINI, Claim("linf", 2), "cannot be claimed of a score"),
+        (JACCARD, Claim("l1", 1), "cannot be claimed of a score"),
+        (JACCARD, Claim("rise", 1, replaced=True), "'rise when replaced <= 1' cannot be claimed of a score"),
+        (Adds((n,)), Claim("rise", 1), "cannot be claimed of a vector"),
+    ],
+    ids=lambda given: getattr(given, "text", ""),
+)
+def test_a_claim_that_the_goals_would_not_be_about_is_not_proved(shape: Shape, claim: Claim, says: str) -> None:
+    with pytest.raises(UnprovableError, match=says):
+        _require_rule(shape, claim)
+
+
+@needs_solvers
+def test_one_row_of_parts_does_not_prove_several() -> None:
+    proof, one = prove(GINI, [Claim("rise", 1, group=3), Claim("rise", 1)])
+    assert (proof.verdict, one.verdict) == (Verdict.UNPROVED, Verdict.PROVED)
+    assert proof.problem.startswith("no rule covers several rows")
+
+
 def test_no_bound_is_0_for_tables_of_one_row() -> None:
     """A bound over R - 1 would be 0 at R = 1, where a goal would assume that R - 1 is positive."""
     with pytest.raises(dpf.InputError, match="divides only by numbers and by the rows"):

@@ -12,6 +12,7 @@ import dpframework as dpf
 from dpframework.formulas import (
     Cells,
     Parts,
+    absolute,
     at_least,
     cells,
     derive,
@@ -19,6 +20,7 @@ from dpframework.formulas import (
     least,
     most,
     n,
+    root,
     rows_of_part,
     sum_over_classes,
 )
@@ -48,6 +50,22 @@ def test_no_bound_is_guessed_for_parts_that_change_more_in_large_ones(body: Any,
     with pytest.raises(dpf.InputError, match=r"and more on a larger table: .*declare the claims") as refused:
         derive(Parts(body))
     assert why in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        1 / (1 + a * a) + 10 / (1 + (a - 5000) ** 2),
+        least(a, 1) + 100 / (1 + (a - 10**6) ** 2),
+        least(a + b, 1) + 100 / (1 + (a - 2 * b - 10**5) ** 2),
+        least(a, 1) + 3 * root(absolute(10**6 - a)),
+    ],
+    ids=str,
+)
+def test_no_bound_is_guessed_for_cells_with_a_peak_at_many_rows(body: Any) -> None:
+    """No comparison changes there, but a difference is 0."""
+    with pytest.raises(dpf.InputError, match="jumps at a table of many rows"):
+        derive(Cells((a, b), body))
 
 
 @pytest.mark.parametrize("group", [1, 2])
