@@ -75,7 +75,12 @@ class FormulaScores(CandidateScores):
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """The claims about the formula. By default `derive` finds them."""
+        """The claims about the formula. By default `derive` finds them.
+
+        A subclass that declares its own claims bounds the rise and the fall. A replacement that it does not bound
+        counts as both. For units of several rows, it can add claims with a `group` of that many rows or more. Otherwise
+        the sum over the rows is used.
+        """
         return tuple(found.claim for found in derive(self.formula))
 
     @property
@@ -95,7 +100,8 @@ class FormulaScores(CandidateScores):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """The sensitivity that follows from the claims, for tables of at most `row_bound` rows, or of any size."""
-        return (formula_sensitivity(self.formula, self.claims, self.row_bound, self.exact_rows),)
+        claims = _claims_for(self.claims, 1)
+        return (formula_sensitivity(self.formula, claims, self.row_bound, self.exact_rows),)
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
         """Return the sensitivity for several rows, if it is less than the sum over the rows.
@@ -108,9 +114,16 @@ class FormulaScores(CandidateScores):
             return ()
         claims = self.claims
         if isinstance(self.formula, Cells):
-            if ways_to_join(rows, len(self.formula.cells)) > MOST_JOINING:
+            if type(self).claims is not FormulaScores.claims:
+                claims = _claims_for(claims, rows)
+                if not {Change.RISE, Change.FALL} <= {claim.change for claim in claims}:
+                    return ()
+            elif ways_to_join(rows, len(self.formula.cells)) > MOST_JOINING:
                 return ()
-            claims = tuple(found.claim for found in derive(self.formula, rows))
+            else:
+                claims = tuple(found.claim for found in derive(self.formula, rows))
+        else:
+            claims = _claims_for(claims, 1)
         found = formula_sensitivity(self.formula, claims, self.row_bound, self.exact_rows, rows)
         (one,) = self.sensitivities
         return (found,) if _smaller(found, one, rows) else ()
@@ -152,15 +165,26 @@ def formula_sensitivity(
     shape
         The formula of the score.
     claims
-        The claims about its rise, its fall and its change under replacement.
+        The claims about its rise, its fall and its change under replacement. Without a claim about a replacement, it
+        counts as a rise and a fall.
     row_bound
         The largest number of rows, None for any.
     exact_rows
         Whether `row_bound` is the exact number of rows, so that a neighbour may have more.
     group
         The number of rows that are added or replaced. For `Parts` the bounds for one row are added up.
+
+    Raises
+    ------
+    InputError
+        If no claim is about the rise, or none about the fall.
     """
     bounds = {claim.change: claim.bound for claim in claims}
+    if missing := [change for change in (Change.RISE, Change.FALL) if change not in bounds]:
+        raise InputError(
+            f"no claim about '{shape.text}' bounds its {' or its '.join(missing)} by one row; add one to "
+            "FormulaScores.claims"
+        )
     larger = None if row_bound is None else row_bound + (group if exact_rows else 0)
     steps = 1 if isinstance(shape, Cells) else group
 
@@ -169,12 +193,17 @@ def formula_sensitivity(
         return sum((bound_at(bounds[change], size) for size in sizes), Fraction())
 
     rise, fall = add(Change.RISE, larger), add(Change.FALL, larger)
-    replaced = min(
-        add(Change.RISE, row_bound) + add(Change.FALL, row_bound),
-        steps * bound_at(bounds[Change.REPLACED], row_bound),
-    )
+    replaced = add(Change.RISE, row_bound) + add(Change.FALL, row_bound)
+    if Change.REPLACED in bounds:
+        replaced = min(replaced, steps * bound_at(bounds[Change.REPLACED], row_bound))
     source = f"derived from the formula {shape.text}"
     return Sensitivity(Norm.LINF, max(rise, fall), replaced, rise=rise, fall=fall, source=source)
+
+
+def _claims_for(claims: Sequence[Claim], rows: int) -> tuple[Claim, ...]:
+    """Return, for each change, the claim about the fewest rows that covers a change by this number of rows."""
+    covering = [claim for claim in claims if claim.group >= rows]
+    return tuple({claim.change: claim for claim in sorted(covering, key=lambda one: -one.group)}.values())
 
 
 def _smaller(found: Sensitivity, one: Sensitivity, rows: int) -> bool:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from dpframework.formulas import Cells, Parts, cells, n, sum_over_classes
+from dpframework.facts.errors import InputError
+from dpframework.formulas import Cells, Parts, at_least, cells, n, sum_over_classes
 from dpframework.formulas.count_formula import rows
 from dpframework.formulas.sensitivity_claims import Change, Claim
 from dpframework.queries.base import Norm, Sensitivity
-from dpframework.queries.formula_scores import _smaller, formula_sensitivity
+from dpframework.queries.formula_scores import FormulaScores, _smaller, formula_sensitivity
 
 (A,) = cells("a")
 PARTS, CELLS = Parts(sum_over_classes(n**2)), Cells((A,), A)
@@ -72,6 +73,43 @@ def test_without_a_bound_on_the_rows_bounds_are_the_limits() -> None:
     lowers = [Claim(Change.RISE, 0), Claim(Change.FALL, F(1, 3)), Claim(Change.REPLACED, 1)]
     below = formula_sensitivity(CELLS, lowers, 5, False)
     assert (below.rise, below.fall, below.add_or_remove_one, below.replace_one) == (0, F(1, 3), F(1, 3), F(1, 3))
+
+
+class _Declared(FormulaScores):
+    """Its change jumps at 3000 rows, so that nothing is derived."""
+
+    name = "declared"
+    formula = Cells((A,), A + 7 * at_least(A, 3000))
+    own: tuple[Claim, ...] = (Claim("rise", 8), Claim("fall", 0))
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        return self.own
+
+
+def test_declared_claims_are_used_for_groups_and_nothing_is_derived_instead() -> None:
+    declared = _Declared()
+    (one,) = declared.sensitivities
+    assert (one.rise, one.fall, one.replace_one) == (8, 0, 8)  # a replacement counts as a rise and a fall
+    assert declared.for_rows(1) == declared.for_rows(2) == ()
+    declared.own = (*declared.own, Claim("rise", 10, group=3), Claim("fall", 0, group=4))
+    (three,) = declared.for_rows(3)
+    assert (three.rise, three.fall, three.replace_one) == (10, 0, 10)
+    assert (declared.sensitivities[0].rise, declared.for_rows(2), declared.for_rows(4)) == (8, (three,), ())
+
+
+@pytest.mark.parametrize("group", [0, -1, "2"])
+def test_a_group_of_a_claim_has_rows(group: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="group"):
+        Claim("rise", 1, group)
+
+
+def test_claims_without_a_rise_or_a_fall_are_refused_in_a_sentence() -> None:
+    declared = _Declared()
+    for own, says in (((Claim("rise", 8), Claim("replaced", 8)), "its fall by"), ((), "its rise or its fall by")):
+        declared.own = own
+        with pytest.raises(InputError, match=f"no claim about 'a .*' bounds {says} one row; add one to"):
+            _ = declared.sensitivities
 
 
 def test_a_group_has_a_sensitivity_of_its_own_where_any_of_its_bounds_is_less_than_the_sum() -> None:
