@@ -91,6 +91,7 @@ def prove(
         found = _refute(scored, refute)
     else:
         require_solvers()
+        _require_formulas(scored)
         found = [(one, proved_claims(one.shape, one.claims, effort)) for one in scored]
     if certificate is not None and plan is not None:
         write_whole(certificate, Certificate.of(plan.hash, scored, effort).to_json(), CERTIFICATE_FILE)
@@ -148,6 +149,23 @@ def audit_proof(
         write(f"{count_text(proved, 'proof')} of {count_text(len(found), 'claim')} stand, for plan {plan.hash[:12]}")
     if problems:
         raise typer.Exit(REFUSED)
+
+
+def _require_formulas(scored: Sequence[ScoreClaims]) -> None:
+    """Check that queries score random tables as their formulas do. A proof about another score would say nothing.
+
+    Raises
+    ------
+    InputError
+        If the code of a query computes something else than its formula.
+    """
+    from dpframework.formulas import query_problem
+
+    for one in scored:
+        if problem := query_problem(one):
+            raise InputError(
+                f"{one.name} does not compute its formula, '{one.shape.text}': {problem}; nothing is proved"
+            )
 
 
 def _record(path: Path, found: Sequence[tuple[ScoreClaims, tuple[Proof, ...]]]) -> None:

@@ -27,6 +27,8 @@ from dpframework.formulas.sensitivity_claims import Change, Claim, ScoreClaims
 from dpframework.formulas.smt_goal_evaluator import CLOSE, GroundGoal
 
 SIZES = (1, 3, 9, 40, 10_000)  # the largest counts that a cell or a class has in random tables
+LARGEST = 10**8  # the largest counts on which a query's code is compared with its formula: squares exceed 32 bits
+MOST_DRAWN = 10_000  # how many random rows are tried, until one has entries that are shares
 #: How far the change of a query's score may be from that of the formula's score, as a share of the query's score (or of
 #: 1 if that is larger). A query may round logarithms.
 SCORE_TOLERANCE = 1e-6
@@ -94,7 +96,7 @@ def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
     if scored.scorer is None or not isinstance(scored.shape, Parts | Cells):
         return None
     for claim in scored.claims:
-        for pair in neighbours(scored.shape, claim, pairs):
+        for pair in neighbours(scored.shape, claim, pairs, (*SIZES, LARGEST)):
             low, high = (float(scored.scorer(counts, pair.numbers)) for counts in (pair.low_counts, pair.high_counts))
             slack = min(
                 SCORE_TOLERANCE * max(1.0, abs(low), abs(high)),
@@ -154,13 +156,14 @@ def _show(numbers: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in numbers.items())
 
 
-def neighbours(shape: Shape, claim: Claim, pairs: int) -> Iterator[GroundPair]:
+def neighbours(shape: Shape, claim: Claim, pairs: int, sizes: Sequence[int] = SIZES) -> Iterator[GroundPair]:
     """Yield neighbours of the kind that a claim is about: random ones or, for `Outer`, those with extreme totals."""
     random = np.random.default_rng(20)
     if isinstance(shape, Outer):
         yield from _pairs_of_totals(shape, claim)
         return
-    sizes = SIZES if not isinstance(shape, Adds) and is_rational(shape.body) else SIZES[:-1]
+    if isinstance(shape, Adds) or not is_rational(shape.body):
+        sizes = [size for size in sizes if size < SIZES[-1]]
     for k in range(pairs):
         size = sizes[k % len(sizes)]
         if isinstance(shape, Parts):
@@ -247,8 +250,14 @@ def _pair_of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> Gro
 
 
 def _draw_row(shape: Adds, free: Sequence[Formula], random: np.random.Generator) -> dict[Formula, Fraction]:
-    """Return random numbers for one row. The ends of ranges are drawn more often than numbers between them."""
-    while True:
+    """Return random numbers for one row. The ends of ranges are drawn more often than numbers between them.
+
+    Raises
+    ------
+    InputError
+        If none of many rows has entries that are shares.
+    """
+    for _ in range(MOST_DRAWN):
         drawn = {}
         for one in free:
             assert isinstance(one.value, PublicRange)
@@ -257,6 +266,7 @@ def _draw_row(shape: Adds, free: Sequence[Formula], random: np.random.Generator)
         entries = _entries(shape, drawn)
         if not shape.shares or (min(entries) >= 0 and sum(entries) <= 1):
             return drawn
+    raise InputError(f"states shares of one row, but '{shape.text}' is never in [0, 1] on {MOST_DRAWN} random rows")
 
 
 def _entries(shape: Adds, numbers: Mapping[Formula, Fraction]) -> list[Any]:

@@ -26,6 +26,32 @@ def test_each_claim_is_shown_with_rule_goals_verdict_and_tables(capsys: pytest.C
     assert one["claims"][0]["proved"] == {"z3": 5, "cvc5": 5}
 
 
+@needs_solvers
+@pytest.mark.parametrize(
+    "computed", ["np.maximum(c[:, 0], 2) / 4", "c[:, 0].astype('int32') ** 2 / 4 / np.maximum(c[:, 0], 1)"]
+)
+def test_a_query_that_computes_another_score_is_not_called_proved(
+    computed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The formula's claims would be proved; but squares exceed 32 bits, and the other score has a floor."""
+    (tmp_path / "rounded_scores.py").write_text(
+        "import numpy as np\nfrom dpframework.formulas import Cells, cells, most\n"
+        "from dpframework.queries import FormulaScores\nhit, = cells('hit')\n"
+        "class Rounded(FormulaScores):\n    name = 'rounded'\n"
+        "    formula = Cells((hit,), hit * hit / most(hit, 1) / 4)\n"
+        "    def count(self, block, *, candidates):\n        return np.array([[1]])\n"
+        f"    def answer(self, c, **inputs):\n        return {computed}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "rounded_scores", raising=False)
+    assert main(["prove", "rounded_scores:Rounded", "--record", str(tmp_path / "verified.json")]) == 2
+    said = capsys.readouterr().err
+    assert "rounded does not compute its formula" in said
+    assert "nothing is proved" in said
+    assert not (tmp_path / "verified.json").exists()
+
+
 def test_a_claim_is_refuted_with_tables_and_without_solvers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prove", "dp-id3", "--refute", "rise=1/2", "--refute", "fall=1", "--json"]) == 1
     found = {
