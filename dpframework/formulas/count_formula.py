@@ -191,7 +191,11 @@ def _nest(operation: Operation, given: tuple[Formula | Number, ...]) -> Formula:
 
 def public(name: str, lower: Number, upper: Number) -> Formula:
     """Return a public parameter with the range of its values."""
-    return Formula(Operation.PUBLIC, value=PublicRange(name, read_ratio(lower), read_ratio(upper)))
+    cells(name)  # refuses names that cannot stand in a formula
+    least_value, most_value = read_ratio(lower), read_ratio(upper)
+    if least_value > most_value:
+        raise InputError(f"the public parameter '{name}' has the empty range from {lower} to {upper}")
+    return Formula(Operation.PUBLIC, value=PublicRange(name, least_value, most_value))
 
 
 def cells(*names: str) -> tuple[Formula, ...]:

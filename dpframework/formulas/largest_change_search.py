@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.errors import InputError
 from dpframework.formulas.count_formula import Formula, Operation, PublicRange, as_formula
 from dpframework.formulas.evaluation import is_rational
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Scored, Shape
@@ -61,20 +62,42 @@ def tables_of(most: int, cells: int) -> NDArray[np.int64]:
 def settings(shape: Cells) -> Iterator[tuple[Cells, dict[str, Fraction]]]:
     """Yield a score with numbers in place of its public parameters, and these numbers by name.
 
-    Each parameter takes the two ends and the middle of its range. Numbers that break a condition in `shape.within` are
-    left out.
+    Each parameter takes the two ends and the middle of its range, as far as `shape.within` compares it with numbers.
+    Choices that break another condition in `shape.within` are left out.
+
+    Raises
+    ------
+    InputError
+        If none of these choices fits `shape.within`, or if parameters or cells of different kinds have the same name.
     """
     found = shape.body.leaves(Operation.PUBLIC)
+    names = [str(one) for one in (*found, *shape.cells)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"'{shape.text}' has two public parameters or cells named '{twice[0]}'; rename one of them")
     choices = []
     for one in found:
-        assert isinstance(one.value, PublicRange)
-        low, high = one.value.lower, one.value.upper
+        low, high = _allowed(one, shape.within)
         choices.append([as_formula(value) for value in dict.fromkeys((low, (low + high) / 2, high))])
+    fitting = False
     for chosen in itertools.product(*choices):
         by = dict(zip(found, chosen, strict=True))
         if all(_number(low.replaced(by)) <= _number(high.replaced(by)) for low, high in shape.within):
+            fitting = True
             numbers = {str(one): value.constant or Fraction() for one, value in by.items()}
             yield Cells(shape.cells, shape.body.replaced(by)), numbers
+    if not fitting:
+        raise InputError(
+            f"no end or middle of the ranges of the public parameters of '{shape.text}' fits the conditions in "
+            "`within`; narrow the ranges"
+        )
+
+
+def _allowed(parameter: Formula, within: tuple[tuple[Formula, Formula], ...]) -> tuple[Fraction, Fraction]:
+    """Return the range of a public parameter, narrowed by the conditions that compare it with a number."""
+    assert isinstance(parameter.value, PublicRange)
+    lowers = [low.constant for low, high in within if high == parameter and low.constant is not None]
+    uppers = [high.constant for low, high in within if low == parameter and high.constant is not None]
+    return max([parameter.value.lower, *lowers]), min([parameter.value.upper, *uppers])
 
 
 def _number(formula: Formula) -> float:

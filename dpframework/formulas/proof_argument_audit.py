@@ -162,7 +162,7 @@ def _is_sign(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]
 
 
 def _matching_signs(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]) -> list[bool | None]:
-    """Return whether a goal states that a term with each pair's sign is below 0; None for a pair that it is not about."""
+    """Return whether a goal states that a term with a pair's sign is below 0; None for pairs that it is not about."""
     if not isinstance(goal.denied, list) or goal.denied[0] != "<" or goal.denied[2:] != ["0.0"]:
         return [None] * len(pairs)
     known = [goal.describes(pair.numbers) for pair in pairs]

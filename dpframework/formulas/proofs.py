@@ -15,14 +15,14 @@ from typing import final
 
 import attrs
 
-from dpframework.formulas.count_formula import AGGREGATES, Formula
+from dpframework.formulas.count_formula import AGGREGATES, Formula, Operation
 from dpframework.formulas.largest_change_search import find_refutation, in_range
 from dpframework.formulas.proof_arguments import Argument, Fact, Rule
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Shape
 from dpframework.formulas.sensitivity_claims import Change, Claim, Neighbours
 from dpframework.formulas.sensitivity_from_small_tables import derive
 from dpframework.formulas.smt_goal_ground_test import ground_problem, range_problem
-from dpframework.formulas.smt_goal_writer import UnprovableError, without_claim
+from dpframework.formulas.smt_goal_writer import RESERVED, UnprovableError, without_claim
 from dpframework.formulas.smt_goals_for_cell_scores import cell_goals, range_goals, simpler_claims
 from dpframework.formulas.smt_goals_for_part_scores import induction_goals, part_goals, provable_facts, replacement_goal
 from dpframework.formulas.smt_goals_for_totals import outer_goals
@@ -151,6 +151,7 @@ def _require_rule(shape: Shape, claim: Claim) -> None:
     ------
     UnprovableError
         If a norm is claimed of a score, something else of a vector, or a change by several rows of a score of parts.
+        Also if a name of a cell or a public parameter has another meaning in goals.
     """
     vector, norm = isinstance(shape, Adds), claim.change in _NORMS
     if vector is not norm or (claim.replaced and not norm):
@@ -160,6 +161,13 @@ def _require_rule(shape: Shape, claim: Claim) -> None:
         )
     if claim.group > 1 and not isinstance(shape, Cells):
         raise UnprovableError("no rule covers several rows, except for formulas of cells; claim the change by one row")
+    bodies = shape.entries if isinstance(shape, Adds) else (shape.body,)
+    names = {str(leaf) for body in bodies for leaf in body.leaves(Operation.CELL, Operation.PUBLIC)}
+    if isinstance(shape, Cells):
+        names.update(map(str, shape.cells))
+    meant = RESERVED | {f"{tag}_{name}" for name in names for tag in ("in", "out") if claim.group > 1}
+    if taken := sorted(names & meant):
+        raise UnprovableError(f"goals need the name '{taken[0]}' for something else; rename that cell or parameter")
 
 
 def _first(claim: Claim, attempts: Iterator[_Attempt], effort: int) -> Proof:

@@ -58,7 +58,7 @@ class Claim:
 
     change: Change = attrs.field(converter=Change)
     bound: Formula = attrs.field(converter=as_formula)
-    group: int = 1
+    group: int = attrs.field(default=1, validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)])
     replaced: bool = False
 
     @property

@@ -34,6 +34,7 @@ from dpframework.formulas.sensitivity_claims import LAST_INCREMENT, Change, Clai
 DIVISORS = (4, 16)  # the counts of the table with the largest change are divided by these, to see how changes grow
 DECLARE = "no bound can be derived, so declare the claims (FormulaScores.claims)"
 ROUNDING = 1e-9  # the largest difference that counts as rounding
+MOST_DIVISOR = 10**6  # a change with a larger denominator may still grow; a bound on roots is rounded up to this one
 MOST_ATTAINED_ROWS = CLIMB_ROWS // 50  # if the largest change is on a table with more rows, it may still grow
 
 
@@ -159,8 +160,11 @@ def _derive_for_cells(shape: Cells, change: Change, group: int) -> DerivedClaim:
     found = search_change(shape, change, group)
     sizes = [sum(int(str(count)) for count in table) for table in (found.low, found.high)]
     value = max(Fraction(found.change), Fraction())
+    if isinstance(found.change, float) and value.denominator > MOST_DIVISOR and max(sizes) <= MOST_ATTAINED_ROWS:
+        # Roots and logarithms are rounded: the bound is a little above the change that was computed.
+        value = Fraction(math.ceil((value + Fraction(ROUNDING)) * MOST_DIVISOR), MOST_DIVISOR)
     jumps = f"the {change} of '{shape.text}' jumps at a table of many rows"
-    if max(sizes) > MOST_ATTAINED_ROWS or value.denominator > 10**6:
+    if max(sizes) > MOST_ATTAINED_ROWS or value.denominator > MOST_DIVISOR:
         # The change still grows at the largest tables that are tried. If it grows less and less, it approaches a limit.
         # Otherwise it grows without end.
         ends = [climb(shape, change, -(-np.array(found.low) // k), group, max(sizes) // k) for k in DIVISORS]

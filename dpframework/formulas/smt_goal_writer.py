@@ -24,6 +24,31 @@ SHARED_DENIAL = "(> (* bound.den (- high.num low.num)) (* bound.num high.den))"
 DENIAL = "(> (* bound.den (- (* high.num low.den) (* low.num high.den))) (* bound.num (* high.den low.den)))"
 
 
+#: Names that mean something in SMT-LIB or to one of the solvers, so that goals cannot use them for numbers of rows.
+RESERVED = frozenset(
+    (
+        *(
+            "_",
+            "abs",
+            "and",
+            "arcsin",
+            "as",
+            "assert",
+            "cos",
+            "cot",
+            "csc",
+            "distinct",
+            "div",
+            "euler",
+            "exists",
+            "exp",
+        ),
+        *("false", "forall", "fp", "is_int", "ite", "let", "match", "mod", "not", "or", "par", "pi", "pto", "sec"),
+        *("select", "sep", "sin", "sqrt", "store", "tan", "to_int", "to_real", "true", "tuple", "wand", "xor"),
+    )
+)
+
+
 class UnprovableError(DPFrameworkError):
     """No rule of `dpframework.formulas` covers a formula or a claim."""
 
@@ -139,6 +164,8 @@ class Goal:
                 return f"(+ {product(top, below)} {product(above, bottom)})", product(bottom, below)
             case Operation.MULTIPLY:
                 return product(top, above), product(bottom, below)
+            case Operation.DIVIDE if (divisor := formula.parts[1].constant) is not None and divisor <= 0:
+                return ("0.0", "1.0") if divisor == 0 else (f"(- {top})", product(bottom, number_text(-divisor)))
             case Operation.DIVIDE:
                 self.assume(f"(> {above} 0.0)")
                 return product(top, below), product(bottom, above)

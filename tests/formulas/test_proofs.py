@@ -33,6 +33,7 @@ from dpframework.formulas import (
     Shape,
     Total,
     Verdict,
+    as_formula,
     audit,
     cells,
     derive,
@@ -56,6 +57,7 @@ from dpframework.formulas.smt_goal_ground_test import ground_problem
 from dpframework.formulas.smt_goal_writer import UnprovableError
 from dpframework.formulas.smt_goals_for_cell_scores import cell_goals
 from dpframework.formulas.smt_goals_for_part_scores import part_goals
+from dpframework.formulas.smt_goals_for_vectors import norm_goals
 from dpframework.formulas.solvers import SOLVERS, solve
 
 HALF = Fraction(1, 2)
@@ -185,6 +187,55 @@ def test_a_score_that_is_no_number_is_refused() -> None:
 def test_a_claim_that_the_goals_would_not_be_about_is_not_proved(shape: Shape, claim: Claim, says: str) -> None:
     with pytest.raises(UnprovableError, match=says):
         _require_rule(shape, claim)
+
+
+@needs_solvers
+def test_divisions_by_numbers_of_0_or_less_are_proved() -> None:
+    for body, claim in ((a / -2, Claim("fall", HALF)), (a / as_formula(0) + a, Claim("rise", 1))):
+        (proof,) = prove(Cells((a,), body), [claim])
+        assert proof.verdict is Verdict.PROVED, (claim.text, proof.problem)
+        assert proof.argument is not None
+        assert list(audit(proof.argument)) == []
+
+
+@needs_solvers
+def test_conditions_may_leave_out_the_ends_and_the_middle_of_a_range() -> None:
+    q = public("q", 0, 1)
+    between = Cells((a,), q * a, ((as_formula(Fraction(3, 5)), q), (q, as_formula(Fraction(9, 10)))))
+    proved, refuted = prove(between, [Claim("rise", Fraction(9, 10)), Claim("rise", Fraction(7, 10))])
+    assert proved.verdict is Verdict.PROVED
+    assert str(refuted.refuted_by) == "[0] -> [1]: 3/4"
+
+
+@pytest.mark.parametrize(
+    ("shape", "says"),
+    [
+        (Cells((a,), public("q", 0, 1) * a, ((as_formula(2), as_formula(1)),)), "fits the conditions in `within`"),
+        (Cells((a,), public("q", 0, 1) * public("q", 0, 9) * a), "named 'q'; rename one"),
+        (Cells((a,), public("a", 0, 1) * a), "named 'a'; rename one"),
+    ],
+    ids=lambda given: getattr(given, "text", ""),
+)
+def test_parameters_that_fit_nothing_or_have_one_name_are_refused(shape: Cells, says: str) -> None:
+    with pytest.raises(dpf.InputError, match=says):
+        find_refutation(shape, Claim("rise", 100))
+
+
+def test_entries_that_are_never_shares_are_seen() -> None:
+    never = Adds((public("q", 0, 1) + 2,), shares=True)
+    assert "is never in [0, 1]" in str(
+        ground_problem(never, Claim("linf", 1), list(norm_goals(never, Claim("linf", 1))))
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "group"), [(("a", "and"), 1), (("exp", "b"), 1), (("a", "in_a"), 2), (("a", "out_a"), 3)]
+)
+def test_a_name_that_means_something_else_in_goals_is_refused(names: tuple[str, ...], group: int) -> None:
+    one, other = cells(*names)
+    with pytest.raises(UnprovableError, match=r"goals need the name '.*' for something else; rename that cell"):
+        _require_rule(Cells((one, other), one / most(one + other, 4)), Claim("rise", 1, group=group))
+    _require_rule(Cells(cells("a", "in_a"), cells("a")[0]), Claim("rise", 1))
 
 
 @needs_solvers

@@ -23,6 +23,7 @@ from dpframework.formulas import (
     root,
     rows_of_part,
     sum_over_classes,
+    x_log2_x,
 )
 from dpframework.formulas.largest_change_search import MOST_JOINING, find_refutation, tables_of, ways_to_join
 from dpframework.formulas.sensitivity_claims import Change, Claim
@@ -82,6 +83,19 @@ def test_no_bound_is_guessed_for_cells_that_jump_at_many_rows(body: Any, change:
     with pytest.raises(dpf.InputError, match="jumps at a table of many rows") as refused:
         derive(Cells((a, b), body), group)
     assert f": {change + group - 1};" in str(refused.value)
+
+
+def test_a_largest_change_that_is_no_fraction_is_rounded_up() -> None:
+    for body, changes in (
+        (a / root((a + b) * (a + 1)), (0.5**0.5, 0.207107)),
+        (least(x_log2_x(a), 1000), (8.566812, 0)),  # from 139 to 140 rows
+        (root(a) - root(b), (1, 1)),
+    ):
+        for found, change in zip(derive(Cells((a, b), body)), changes, strict=False):
+            bound = found.claim.bound.constant
+            assert bound is not None
+            assert found.nearest.change <= bound <= float(found.nearest.change) + 2e-6
+            assert float(bound) == pytest.approx(change, abs=3e-6)
 
 
 def test_a_jump_at_fewer_rows_is_the_bound() -> None:

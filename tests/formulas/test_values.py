@@ -85,6 +85,14 @@ def test_values_are_exact_and_the_same_in_floating_point(formula: Any, worth: Fr
     assert is_rational(formula)
 
 
+def test_a_range_of_no_number_and_a_name_with_signs_are_refused() -> None:
+    with pytest.raises(InputError, match="'q' has the empty range from 1 to 0"):
+        public("q", 1, 0)
+    with pytest.raises(InputError, match="cannot name a cell"):
+        public("q Real) (assert false", 0, 1)
+    assert str(public("q", 1, 1)) == "q"
+
+
 def test_roots_and_logarithms_have_no_exact_value() -> None:
     floats = {a: np.array([8.0, 0.0, 2.0])}
     assert value_of(root(a, 3), floats).tolist() == np.cbrt(floats[a]).tolist()
