@@ -81,7 +81,7 @@ def _error(formula: Formula, rows: Fraction, classes: int) -> _Error:
         case Operation.CELL | Operation.CLASS | Operation.PART:
             return _share_error(rows, 1, Fraction())
         case Operation.ADD:
-            return _sum(*parts)
+            return _sum(*parts, is_whole(formula))
         case Operation.MULTIPLY:
             return _product(*parts)
         case Operation.DIVIDE:
@@ -89,7 +89,8 @@ def _error(formula: Formula, rows: Fraction, classes: int) -> _Error:
         case Operation.LEAST | Operation.MOST:
             return _extreme(*parts)
         case Operation.AT_LEAST:
-            exact = not any(part.absolute for part in parts)
+            sides = zip(formula.parts, parts, strict=True)
+            exact = all(not part.absolute or (is_whole(side) and _is_below_limit(part.largest)) for side, part in sides)
             return _share_error(Fraction(1), 1, Fraction()) if exact else _Error(Fraction(1), 1, Fraction(1), None)
         case Operation.SUM:
             (each,) = parts
@@ -112,11 +113,17 @@ def _share_error(largest: Fraction, sign: int, share: Fraction) -> _Error:
     return _Error(largest, sign, share * largest * UNIT_ROUNDOFF, share)
 
 
-def _sum(one: _Error, other: _Error) -> _Error:
+def _is_below_limit(largest: Fraction) -> bool:
+    """Tell whether sums and products of whole numbers, none above `largest`, are computed exactly."""
+    return largest < 1 / UNIT_ROUNDOFF
+
+
+def _sum(one: _Error, other: _Error, whole: bool = True) -> _Error:
+    """Return the error of a sum, whose terms have only whole values if `whole` is true."""
     largest = one.largest + other.largest
     sign = one.sign if one.sign == other.sign else 0
-    whole = one.share == other.share == 0 and largest.denominator == 1 and largest < 1 / UNIT_ROUNDOFF
-    added = Fraction(0 if whole else 1)
+    exact = whole and one.share == other.share == 0 and largest.denominator == 1 and _is_below_limit(largest)
+    added = Fraction(0 if exact else 1)
     share = None if one.share is None or other.share is None or not sign else max(one.share, other.share) + added
     return _Error(largest, sign, one.absolute + other.absolute + added * largest * UNIT_ROUNDOFF, share)
 

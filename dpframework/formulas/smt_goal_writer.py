@@ -226,6 +226,8 @@ def is_whole(formula: Formula) -> bool:
     """Tell whether a formula's values are whole numbers on every table."""
     if formula.operation is Operation.CONSTANT:
         return formula.constant is not None and formula.constant.denominator == 1
+    if formula.operation is Operation.AT_LEAST:
+        return True
     if formula.operation in (Operation.DIVIDE, Operation.ROOT, Operation.X_LOG_X, Operation.PUBLIC):
         return False
     return all(is_whole(part) for part in formula.parts)

@@ -61,6 +61,13 @@ OF_CELLS = [
     ((a - b) * (a - b), 1, 2 * 30 * 20 + Fraction(30 * 30, 2**53) + 400),
     ((a - b) + (a - b), 1, 2 * 30 + 40),
     (at_least(a, b), 1, 0),
+    (at_least(2 * a, b), 1, 0),  # a product of whole numbers is one
+    (at_least(a * b - 7, a), 1, 0),
+    (at_least(2**49 * a, b), 1, 0),
+    (at_least(2**50 * a, b), 1, 2**53),  # above 2**53
+    (at_least(a, THIRD) + b, 1, 2**53 + 11),
+    (least(a, Fraction(1, 2)) + b, 1, 10),  # halves and whole numbers together are rounded
+    (most(a, Fraction(1, 2)) + b, 1, Fraction(21, 2)),
     (at_least(a, 3) * a, 1, 10),
     (at_least(a / b, 3), 1, 2**53),
     (root(a), 1, 12 * 5),  # 10 of the library, and log(10) / 2
