@@ -11,7 +11,7 @@ import attrs
 
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.control_character_escapes import printable
-from dpframework.facts.errors import InputError
+from dpframework.facts.errors import DPFrameworkError, InputError, first_line
 from dpframework.facts.notebook_html import html_line, html_table
 from dpframework.facts.phrases import count_text
 from dpframework.plan.plan import Plan
@@ -48,7 +48,7 @@ class Finding:
     """
 
     code: str
-    severity: Severity
+    severity: Severity = attrs.field(converter=Severity)
     message: str = attrs.field(converter=printable)
 
     def __str__(self) -> str:
@@ -113,9 +113,31 @@ class Check:
             )
 
     def findings(self, plan: AccountedPlan) -> Iterator[Finding]:
-        """Yield the check's findings about a plan."""
-        for severity, message in self.examine(plan):
-            yield Finding(self.code, severity, message)
+        """Yield the check's findings about a plan.
+
+        Raises
+        ------
+        InputError
+            If `examine` fails, or yields anything but pairs of a severity and a text. A finding that cannot be read may
+            be one that refuses the plan, so such a plan is neither checked nor run.
+        """
+        what = f"check {self.code} ({self.title})"
+        try:
+            for found in self.examine(plan):
+                if not isinstance(found, tuple | list) or len(found) != 2 or not isinstance(found[1], str):
+                    raise InputError(
+                        f"{what} yields {type(found).__name__}, not a pair of a severity and a text; write: yield "
+                        'dpf.Severity.ERROR, "what is wrong, and what to do"'
+                    )
+                if found[0] not in list(Severity):
+                    raise InputError(
+                        f"{what} yields the severity {found[0]!r}; accepted: {', '.join(map(repr, map(str, Severity)))}"
+                    )
+                yield Finding(self.code, *found)
+        except DPFrameworkError:
+            raise
+        except Exception as error:
+            raise InputError(f"{what} failed with {type(error).__name__}: {first_line(error)}") from error
 
 
 def unless_allowed(plan: Plan, name: str, what: str, remedy: str) -> tuple[Severity, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -759,3 +760,45 @@ def test_what_is_allowed_is_needed_or_said_not_to_be(
     assert messages(found(plan_of, needing.pop("node"), needing), "DP015") == []
     other = found(plan_of, count(epsilon="0.1"), {"schema": UNCOUNTED, "unit": PERSON, "allow": [allowed]})
     assert messages(other, "DP015") == [f"the study allows '{allowed}', and nothing in the plan needs it"]
+
+
+@pytest.mark.parametrize("severity", [dpf.Severity.ERROR, "error"])
+def test_an_error_of_a_plugin_refuses_the_plan_however_it_is_written(
+    severity: str, plan_of: Callable[..., Any]
+) -> None:
+    """The text "error" is equal to the severity, but it is another object."""
+    plan = plan_of(count(), SCHEMA)
+    (found,) = dpf.Check("ACME001", "ours only", lambda _: [(severity, "not ours")]).findings(plan)
+    assert found.severity is dpf.Severity.ERROR
+    assert found.to_dict() == {"code": "ACME001", "severity": "error", "message": "not ours"}
+
+
+def raises(_: Any) -> Any:
+    raise KeyError("budget")
+
+
+NO_FINDINGS: dict[str, tuple[Any, str]] = {
+    "upper case": (
+        lambda _: [("ERROR", "not ours")],
+        "yields the severity 'ERROR'; accepted: 'error', 'warning'",
+    ),
+    "no severity": (lambda _: [("critical", "not ours")], "yields the severity 'critical'; accepted: 'error'"),
+    "a finding": (lambda _: [dpf.Finding("ACME001", dpf.Severity.ERROR, "not ours")], "yields Finding, not a pair"),
+    "a text": (lambda _: ["not ours"], "yields str, not a pair of a severity and a text"),
+    "one pair": (lambda _: (dpf.Severity.ERROR, "not ours"), "yields Severity, not a pair"),
+    "three things": (lambda _: [(dpf.Severity.ERROR, "not", "ours")], "yields tuple, not a pair"),
+    "a number": (lambda _: [(dpf.Severity.ERROR, 7)], "yields tuple, not a pair"),
+    "nothing": (lambda _: None, "failed with TypeError: 'NoneType' object is not iterable"),
+    "an error": (raises, "failed with KeyError: 'budget'"),
+}
+
+
+@pytest.mark.parametrize("what", NO_FINDINGS)
+def test_what_a_check_yields_in_place_of_findings_is_refused_with_its_name(
+    what: str, plan_of: Callable[..., Any]
+) -> None:
+    """Nobody knows whether it was to refuse the plan."""
+    examine, says = NO_FINDINGS[what]
+    plan = plan_of(count(), SCHEMA)
+    with pytest.raises(dpf.InputError, match=rf"^check ACME001 \(ours only\) {re.escape(says)}"):
+        list(dpf.Check("ACME001", "ours only", examine).findings(plan))
