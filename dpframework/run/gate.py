@@ -26,7 +26,7 @@ from dpframework.facts.process_identity import ProcessMark, this_process
 from dpframework.facts.row_partitions import Cut
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answers_of
-from dpframework.run.observers import Observer, Release
+from dpframework.run.observers import Observer, Release, require_recorded
 from dpframework.run.read_only_release_copies import read_only
 from dpframework.run.release_scope import Charge, ChargedRelease, require_own
 from dpframework.tables.coded_table import Table
@@ -144,7 +144,7 @@ class Gate:
             try:
                 news = copied(charge, observer)
                 who = f"observer '{type(observer).__name__}' of {type(observer).__module__}"
-                getattr(observer, event)(news)
+                require_recorded(getattr(observer, event)(news))
             except Exception as error:
                 what = type(error).__name__ + (f": {error}" if isinstance(error, DPFrameworkError) else "")
                 sentence = f"step '{charge.path}': {who} failed with {what}; what was charged stays charged"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 
+from dpframework.facts.errors import InputError
 from dpframework.run.release_scope import Charge
 
 
@@ -38,6 +40,8 @@ class Observer:
     Each observer gets its own read-only copy. Writing to an array raises `ValueError`. Any other change has no effect
     on the miner, the ledger or other observers. An exception in an observer stops the run, since a release must not
     follow a charge that could not be recorded. The error names the observer.
+
+    A run calls the methods and ignores what they return. It awaits nothing, so an `async` method is refused.
     """
 
     def hears(self, event: str) -> bool:
@@ -49,3 +53,73 @@ class Observer:
 
     def released(self, release: Release) -> None:
         """Handle a release."""
+
+
+#: The methods that a run calls.
+EVENTS = ("charged", "released")
+
+
+def observer_fault(observer: Any) -> str | None:
+    """Return the reason why an observer would be told nothing, or could not record what it is told; None if it can.
+
+    Examples
+    --------
+    >>> class Diary(Observer):
+    ...     def on_charge(self, charge):
+    ...         print(charge.path)
+    >>> observer_fault(Diary())
+    "observer 'Diary' overrides neither 'charged' nor 'released', so a run would tell it nothing"
+    """
+    kind = type(observer)
+    if not isinstance(observer, Observer):
+        if inspect.isclass(observer):
+            return f"the class '{observer.__name__}' is no observer; give an object of it"
+        return f"'{kind.__name__}' is not a subclass of Observer"
+    heard = [event for event in EVENTS if observer.hears(event)]
+    if not heard and kind is not Observer:
+        return f"observer '{kind.__name__}' overrides neither 'charged' nor 'released', so a run would tell it nothing"
+    for event in heard:
+        method = getattr(observer, event)
+        what = f"'{event}' of observer '{kind.__name__}'"
+        if not callable(method):
+            return f"{what} is {type(method).__name__}, not a method"
+        if any(test(method) for test in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)):
+            return f"{what} is async, so a run would not wait for it; write a method that ends when all is recorded"
+        if inspect.isgeneratorfunction(method):
+            return f"{what} has a yield, so a call of it does nothing; write a method without one"
+        try:
+            inspect.signature(method).bind(None)
+        except TypeError:
+            return f"{what} must take one argument, the {'charge' if event == 'charged' else 'release'}"
+        except ValueError:  # some built-in functions have no signature
+            continue
+    return None
+
+
+def require_observers(observers: Iterable[Any]) -> None:
+    """Refuse observers that would be told nothing or record nothing, before anything is charged.
+
+    Raises
+    ------
+    InputError
+        If one of them has a fault (see `observer_fault`).
+    """
+    for observer in observers:
+        fault = observer_fault(observer)
+        if fault is not None:
+            raise InputError(fault)
+
+
+def require_recorded(returned: Any) -> None:
+    """Refuse what a method of an observer returned if the method has only begun, so that nothing is recorded yet.
+
+    Raises
+    ------
+    InputError
+        If the method returned an awaitable object or a generator. `observer_fault` does not see such a method if a
+        wrapper hides it.
+    """
+    if inspect.isawaitable(returned) or inspect.isgenerator(returned) or inspect.isasyncgen(returned):
+        if inspect.iscoroutine(returned):
+            returned.close()  # else Python warns that nobody awaited it
+        raise InputError("it returned before it had recorded anything; write a method that is neither async nor yields")

@@ -20,7 +20,7 @@ from dpframework.facts.installed_package_digests import plugin_points
 from dpframework.facts.privacy_losses import Amount
 from dpframework.mechanisms import Mechanism
 from dpframework.run.miner_base import Miner
-from dpframework.run.observers import Observer
+from dpframework.run.observers import Observer, observer_fault
 from dpframework.study import built_in_components, hookspecs
 from dpframework.study.miner_builder import Share, build_miner
 from dpframework.study.plugin_hook_calls import HookCalls
@@ -143,7 +143,7 @@ class Registry:
         self.accountants: dict[str, PluginComponent] = self._classes("dpframework_accountants", Accountant)
         self.engines: dict[str, PluginComponent] = self._classes("dpframework_engines", Engine)
         self.checks: list[Check] = self._all_checks()
-        self.observers: list[Observer] = self._objects("dpframework_observers", Observer)
+        self.observers: list[Observer] = self._all_observers()
 
     @functools.cached_property
     def mechanisms(self) -> dict[str, PluginComponent]:
@@ -190,7 +190,7 @@ class Registry:
             if isinstance(thing, base):
                 brought.append(thing)
             else:
-                self._report(plugin, f"its hook {hook} brings {type(thing).__name__}, not {base.__name__}")
+                self._report(plugin, _misfit(hook, thing, base))
         return brought
 
     def _all_checks(self) -> list[Check]:
@@ -201,6 +201,18 @@ class Registry:
             codes = ", ".join(check.code for check in hidden)
             self._report(CORE, f"a wrapper of the hook dpframework_checks takes {codes} away; they are kept")
         return hidden + brought
+
+    def _all_observers(self) -> list[Observer]:
+        """Return the observers of plugins that can record what they are told. The others are reported."""
+        observers = []
+        for plugin, observer in self._call_hook("dpframework_observers"):
+            if not isinstance(observer, Observer):
+                self._report(plugin, _misfit("dpframework_observers", observer, Observer))
+            elif (fault := observer_fault(observer)) is not None:
+                self._report(plugin, fault)
+            else:
+                observers.append(observer)
+        return observers
 
     def _report(self, plugin: str, reason: str) -> None:
         self.problems.append(Problem(plugin, reason))
@@ -239,6 +251,11 @@ class Registry:
             raise InputError(f"no miner is named '{name}'; {nearest(name, self.miners)}{broken}")
         kind: type[Miner] = self.miners[name].component
         return kind
+
+
+def _misfit(hook: str, thing: Any, base: type[Any]) -> str:
+    """Return the report of an object that a hook brings in place of an object of a class."""
+    return f"its hook {hook} brings {type(thing).__name__}, not {base.__name__}"
 
 
 def _fault(kind: Any, base: type[Any]) -> str | None:

@@ -14,7 +14,7 @@ from dpframework.plan.nodes import Sequential
 from dpframework.run.gate import Gate
 from dpframework.run.miner_base import Miner
 from dpframework.run.miner_chain import mine_part
-from dpframework.run.observers import Observer
+from dpframework.run.observers import Observer, require_observers
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.run_recorder_interface import Recorder
 from dpframework.study.plan_runner_without_miner import release_all, require_no_choice, require_samples_anew
@@ -69,6 +69,8 @@ class StudyRun:
         PlanRefused, InputError, RunStopped
             As in `Study.run`.
         """
+        observers = tuple(observers)
+        require_observers(observers)
         self.plan.require_checks()
         for name, node in self.nodes.items():
             if name not in self.miners:

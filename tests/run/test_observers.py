@@ -1,5 +1,6 @@
 """Observers see every release and change none."""
 
+import functools
 import threading
 from types import MappingProxyType
 
@@ -257,3 +258,97 @@ def test_what_cannot_be_copied_is_not_handed_out(opened):
         table.release("best", factor=[1])
     table, _ = opened(node, TABLE, observers=(dpf.Observer(),))  # nobody listens
     table.release("best", factor=[1])
+
+
+class Misspelt(dpf.Observer):
+    def on_charge(self, charge):
+        raise AssertionError
+
+
+class Async(dpf.Observer):
+    async def charged(self, charge):
+        raise AssertionError
+
+
+class AsyncYields(dpf.Observer):
+    async def released(self, release):
+        yield release
+
+
+class Yields(dpf.Observer):
+    def charged(self, charge):
+        yield charge
+
+
+class TwoArguments(dpf.Observer):
+    def charged(self, path, loss):
+        raise AssertionError
+
+
+class Record(dpf.Observer):
+    charged = "the path"
+
+
+class Duck:
+    def charged(self, charge):
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("observer", "says"),
+    [
+        (Misspelt(), "observer 'Misspelt' overrides neither 'charged' nor 'released', so a run would tell it nothing"),
+        (Async(), "'charged' of observer 'Async' is async, so a run would not wait for it"),
+        (AsyncYields(), "'released' of observer 'AsyncYields' is async, so a run would not wait for it"),
+        (Yields(), "'charged' of observer 'Yields' has a yield, so a call of it does nothing"),
+        (TwoArguments(), "'charged' of observer 'TwoArguments' must take one argument, the charge"),
+        (Record(), "'charged' of observer 'Record' is str, not a method"),
+        (Duck(), "'Duck' is not a subclass of Observer"),
+        (Diary, "the class 'Diary' is no observer; give an object of it"),
+    ],
+)
+def test_an_observer_that_could_record_nothing_is_refused_before_a_charge(observer, says):
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add_plan("n", dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1)))
+    with pytest.raises(dpf.InputError, match=f"^{says}") as refused:
+        study.run(TABLE, seed=1, observers=[observer])
+    assert refused.value.results is None  # no run has begun
+
+
+def test_an_observer_may_be_of_any_callable():
+    """A partial method, a static method, or a method that is given to one object only."""
+    told = []
+
+    class Static(dpf.Observer):
+        @staticmethod
+        def charged(charge):
+            told.append(charge.path)
+            return told
+
+    class Partial(dpf.Observer):
+        def note(self, event, charge):
+            told.append(f"{event} {charge.path}")
+
+        charged = functools.partialmethod(note, "charged")
+
+    own = dpf.Observer()
+    own.charged = lambda charge: told.append(f"own {charge.path}")
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add_plan("n", dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1)))
+    study.run(TABLE, seed=1, observers=[Static(), Partial(), own, dpf.Observer()])
+    assert told == ["n/n", "charged n/n", "own n/n"]
+
+
+@pytest.mark.parametrize("kind", [Async, Yields])
+def test_a_wrapper_does_not_hide_that_an_observer_records_later(kind):
+    class Wrapped(dpf.Observer):
+        def __init__(self):
+            self.inner = kind()
+
+        def charged(self, charge):
+            return self.inner.charged(charge)
+
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add_plan("n", dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1)))
+    with pytest.raises(dpf.RunStopped, match=r"observer 'Wrapped' of .* failed with InputError: it returned before it"):
+        study.run(TABLE, seed=1, observers=[Wrapped()])

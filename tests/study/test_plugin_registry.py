@@ -187,6 +187,20 @@ class Far(dpf.Engine):
     load = map = split = derive = lambda self, *args: None  # type: ignore[assignment]
 
 
+class Misspelt(dpf.Observer):
+    """Would record each charge, if a run called it."""
+
+    def on_charge(self, charge: Any) -> None:
+        raise AssertionError
+
+
+class Later(dpf.Observer):
+    """Sends each charge to a ledger elsewhere, at some time."""
+
+    async def charged(self, charge: Any) -> None:  # type: ignore[override]
+        raise AssertionError
+
+
 CHECK = dpf.Check("XY001", "a check", lambda plan: [])
 OBSERVER = dpf.Observer()
 
@@ -265,6 +279,11 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "nameless accountant": (bringing("dpframework_accountants", Unnamed), "'Unnamed' has no name; set name"),
     "check that is none": (bringing("dpframework_checks", len), "brings builtin_function_or_method, not Check"),
     "observer that is a class": (bringing("dpframework_observers", dpf.Observer), "brings type, not Observer"),
+    "observer that hears nothing": (
+        bringing("dpframework_observers", Misspelt()),
+        "observer 'Misspelt' overrides neither 'charged' nor 'released'",
+    ),
+    "observer that ends later": (bringing("dpframework_observers", Later()), "'charged' of observer 'Later' is async"),
 }  # fmt: skip
 
 
