@@ -111,6 +111,28 @@ def is_failure(error: BaseException) -> bool:
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
+#: What the `kind` of a `DoesNotFit` or `QueryStopped` may be, so that a plugin's error reveals nothing else.
+KINDS = ("data-fits-schema", "rows", "max_rows", "dates", "query timed out", "query cancelled")
+
+
+def raised_here(error: BaseException) -> bool:
+    """Tell whether dpframework's own code raised an error, so that its text is known to quote no private row.
+
+    A plugin may raise dpframework's errors too, and its texts may quote what it has read.
+    """
+    frames = error.__traceback__
+    if frames is None:
+        return False
+    while frames.tb_next is not None:
+        frames = frames.tb_next
+    return str(frames.tb_frame.f_globals.get("__name__", "")).partition(".")[0] == "dpframework"
+
+
+def without_text(error: BaseException) -> BaseException:
+    """Return a request to end this process without its text, which Python would print and which may quote a row."""
+    return SystemExit(1) if isinstance(error, SystemExit) and isinstance(error.code, str) else error
+
+
 @contextlib.contextmanager
 def refuse_loops(subject: str) -> Iterator[None]:
     """Run a block that writes a value down. Refuse the value if it contains itself or is nested too deeply.

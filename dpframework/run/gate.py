@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import (
+    KINDS,
     DPFrameworkError,
     InputError,
     QueryStopped,
     ReleaseRefused,
     RunStopped,
     is_failure,
+    raised_here,
+    without_text,
 )
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.process_identity import ProcessMark, this_process
@@ -250,6 +253,14 @@ class Gate:
         """Let the engine forget all rows (private side only)."""
         self._guard(f"engine '{self.engine.name}'", lambda: self.engine.drop(rows))
 
+    def counting_summary(self) -> str | None:
+        """Return the engine's sentence for reports. If the engine fails to write it, results are not lost."""
+        who = f"engine '{self.engine.name}'"
+        try:
+            return self._guard(who, self.engine.counting_summary)
+        except DPFrameworkError as error:
+            return f"its summary is missing: {error}"
+
     def split(self, rows: Rows, cut: Cut) -> list[Rows]:
         """Return the rows of each part of a cut (private side only)."""
         return self._guard("a partition", lambda: self.engine.split(rows, cut))
@@ -307,16 +318,20 @@ class Gate:
                 return function()
             with silenced(words=True):
                 return function()
-        except QueryStopped as error:
-            stopped = error  # its message says how the query ended, and nothing else
         except BaseException as error:
-            if not is_failure(error) or (isinstance(error, DPFrameworkError) and not private):
+            if not is_failure(error):
+                raise (without_text(error) if private else error) from None
+            stopped, kind = None, type(error)
+            if isinstance(error, QueryStopped) and error.kind in KINDS:
+                # A message of our own says how the query ended, and nothing else. A plugin's may quote rows.
+                says = error if raised_here(error) or not private else error.kind
+                stopped = QueryStopped(f"{what} was not answered: {says}", kind=error.kind)
+            elif isinstance(error, DPFrameworkError) and not private:
                 raise
-            kind = type(error)
             known = not private or kind.__module__.split(".")[0] in ("builtins", "dpframework")
-            name, cause, stopped = kind.__name__ if known else "an error of its own", None if private else error, None
+            name, cause = kind.__name__ if known else "an error of its own", None if private else error
         if stopped is not None:
-            raise QueryStopped(f"{what} was not answered: {stopped}", kind=stopped.kind)
+            raise stopped
         raise InputError(
             f"{what} failed with {name}; to see where, run with a seed on data that is not private"
         ) from cause

@@ -124,7 +124,7 @@ class StudyRun:
                 public_seed=f"{gate.public_seed:032x}" if gate.drew_publicly else None,
                 period=None if period is None else period.name,
                 samplers=gate.randomness.samplers,
-                counting_summary=engine.counting_summary(),
+                counting_summary=gate.counting_summary(),
             )
 
         try:

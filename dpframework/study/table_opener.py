@@ -8,7 +8,17 @@ from typing import Any
 
 import attrs
 
-from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QueryStopped, is_failure
+from dpframework.facts.errors import (
+    KINDS,
+    DoesNotFit,
+    DPFrameworkError,
+    InputError,
+    NotOpened,
+    QueryStopped,
+    is_failure,
+    raised_here,
+    without_text,
+)
 from dpframework.facts.periods import Period
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.mechanisms.randomness import Randomness
@@ -67,9 +77,9 @@ def open_table(
         raise
     except BaseException as error:
         if not is_failure(error):
-            raise
+            raise (without_text(error) if randomness.private else error) from None
         if ledger is not None:
-            ledger.refused(error.kind if isinstance(error, DoesNotFit | QueryStopped) else "table cannot be read")
+            ledger.refused(_known_kind(error) or "table cannot be read")
         if not randomness.private:
             raise
         says = _failure_text(error)
@@ -169,14 +179,27 @@ def _silence(randomness: Randomness, *, streams: bool = True) -> contextlib.Abst
     return silenced(streams=streams) if randomness.private else contextlib.nullcontext()
 
 
+def _known_kind(error: BaseException) -> str | None:
+    """Return what rows contradict, or how a query ended, if it is one of the `KINDS`. A plugin may give any text."""
+    kind = error.kind if isinstance(error, DoesNotFit | QueryStopped) else None
+    return kind if kind in KINDS else None
+
+
 def _failure_text(error: BaseException) -> str:
-    """Return the message of a private run about a table that could not be read."""
-    if isinstance(error, DoesNotFit):
+    """Return the message of a private run about a table that could not be read.
+
+    It shows the text of an error that dpframework's own code raised. The text of a plugin's error may quote rows.
+    """
+    kind, known = _known_kind(error), raised_here(error)
+    if isinstance(error, DoesNotFit) and kind is not None:
         return (
-            f"the table breaks what its owner asserts: {error.kind}; 'dpframework schema check' tells the owner more, "
-            "and another run needs an approval of its own"
+            f"the table breaks what its owner asserts: {kind}; 'dpframework schema check' tells the owner more, and "
+            "another run needs an approval of its own"
         )
-    if isinstance(error, InputError):
+    if isinstance(error, QueryStopped) and kind is not None and not known:
+        return f"reading the table failed: {kind}"
+    if isinstance(error, InputError) and known:
         return str(error)  # its text is about the whole file, or about names in the schema
-    known = type(error).__module__ == "builtins"
-    return f"reading the table failed with {type(error).__name__ if known else 'an error of its own'}"
+    name = type(error).__name__ if type(error).__module__.partition(".")[0] in ("builtins", "dpframework") else None
+    more = "; its text is not shown, since it may quote rows" if isinstance(error, DPFrameworkError) else ""
+    return f"reading the table failed with {name or 'an error of its own'}{more}"

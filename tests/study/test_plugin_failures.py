@@ -1,0 +1,167 @@
+"""What plugins fail with while they see rows: in a private run their texts are not shown, since they may quote rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import dpframework as dpf
+from dpframework.facts.errors import DoesNotFit, NotOpened, QueryStopped, raised_here, without_text
+from dpframework.tables.engine_base import _Blocks
+
+SCHEMA = dpf.Schema([dpf.Boolean("ill")])
+CELL = "row 17: town 'Ulm'"
+
+
+class Failing(_Blocks):
+    """An engine that fails when it opens files, counts, or sums up what it counted."""
+
+    name = "failing"
+    reads_files = True
+
+    def __init__(self, *, opens: Any = None, counts: Any = None, sums_up: Any = None) -> None:
+        super().__init__(blocks=1)
+        self.errors = opens, counts, sums_up
+
+    def _fail(self, what: int) -> None:
+        error = self.errors[what]
+        if error is not None:
+            raise error
+
+    def open(self, files: Any) -> Any:
+        self._fail(0)
+        return self.load(files.read())
+
+    def counts(self, rows: Any, functions: Any) -> Any:
+        self._fail(1)
+        return super().counts(rows, functions)
+
+    def counting_summary(self) -> str | None:
+        print(CELL)
+        self._fail(2)
+        return "counted by nobody"
+
+
+def study() -> dpf.Study:
+    found = dpf.Study(SCHEMA, epsilon=1)
+    found.add_plan("n", dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1)))
+    return found
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dpf.TableFiles:
+    pl.DataFrame({"ill": [True, False] * 9}).write_parquet(tmp_path / "0.parquet")
+    return dpf.TableFiles(str(tmp_path), SCHEMA)
+
+
+NOT_SHOWN = "its text is not shown, since it may quote rows"
+OPENING: list[tuple[BaseException, str, str]] = [
+    (dpf.InputError(CELL), f"reading the table failed with InputError; {NOT_SHOWN}", "table cannot be read"),
+    (DoesNotFit(CELL, kind="rows"), "the table breaks what its owner asserts: rows; 'dpframework schema", "rows"),
+    (
+        DoesNotFit(CELL, kind=CELL),
+        f"reading the table failed with DoesNotFit; {NOT_SHOWN}",
+        "table cannot be read",
+    ),
+    (QueryStopped(CELL, kind="query timed out"), "reading the table failed: query timed out", "query timed out"),
+    (
+        QueryStopped(CELL, kind=CELL),
+        f"reading the table failed with QueryStopped; {NOT_SHOWN}",
+        "table cannot be read",
+    ),
+    (dpf.RunStopped(CELL), f"reading the table failed with RunStopped; {NOT_SHOWN}", "table cannot be read"),
+    (ValueError(CELL), "reading the table failed with ValueError", "table cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("error", "says", "kind"), OPENING, ids=lambda value: type(value).__name__)
+def test_an_engine_that_cannot_open_a_table_quotes_no_row(
+    error: BaseException, says: str, kind: str, files: dpf.TableFiles, ledger: dpf.Ledger
+) -> None:
+    """Neither the run nor the ledger does. A seeded run shows the error as it is."""
+    with pytest.raises(dpf.InputError, match=f"^{says}") as told:
+        study().run(files, engine=Failing(opens=error))
+    assert "Ulm" not in str(told.value)
+    assert told.value.__cause__ is told.value.__context__ is None
+    with pytest.raises(type(error), match=CELL):
+        study().run(files, engine=Failing(opens=error), seed=1)
+    engine = Failing(opens=error)
+    ledger.approve("people", study().plan(engine), by="ann")
+    with pytest.raises(dpf.InputError):
+        study().run(files, engine=engine, ledger=ledger.run("people"))
+    (run,) = ledger.data_set("people").runs.values()
+    assert run.end == f"refused: {kind}"
+
+
+def test_a_function_that_reads_a_table_quotes_no_row_either() -> None:
+    def read() -> dpf.Table:
+        raise dpf.InputError(CELL)
+
+    with pytest.raises(dpf.InputError, match=r"^reading the table failed with InputError; its text is not shown"):
+        study().run(read)
+
+
+def test_the_texts_of_errors_of_our_own_are_shown() -> None:
+    """They are about the whole file."""
+    with pytest.raises(dpf.InputError, match=r"none\.csv"):
+        study().run(lambda: dpf.read_table("none.csv", SCHEMA))
+
+
+def test_an_engine_that_cannot_connect_says_why(files: dpf.TableFiles) -> None:
+    """No row was seen."""
+    with pytest.raises(NotOpened, match=r"^the warehouse is closed"):
+        study().run(files, engine=Failing(opens=NotOpened("the warehouse is closed")))
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (QueryStopped(CELL, kind="query cancelled"), "was not answered: query cancelled$"),
+        (QueryStopped(CELL, kind=CELL), "failed with QueryStopped; to see where"),
+        (dpf.InputError(CELL), "failed with InputError; to see where"),
+    ],
+)
+def test_an_engine_that_cannot_count_quotes_no_row(error: Exception, says: str, files: dpf.TableFiles) -> None:
+    with pytest.raises(dpf.InputError, match=says) as told:
+        study().run(files, engine=Failing(counts=error))
+    assert "Ulm" not in str(told.value)
+    with pytest.raises(type(error), match=CELL):
+        study().run(files, engine=Failing(counts=error), seed=1)
+
+
+@pytest.mark.parametrize("place", ["opens", "counts"])
+def test_an_engine_that_ends_the_process_takes_no_text_along(place: str, files: dpf.TableFiles) -> None:
+    """Python would print it."""
+    with pytest.raises(SystemExit) as ended:
+        study().run(files, engine=Failing(**{place: SystemExit(CELL)}))
+    assert ended.value.code == 1
+    with pytest.raises(SystemExit) as ended:
+        study().run(files, engine=Failing(**{place: SystemExit(CELL)}), seed=1)
+    assert ended.value.code == CELL
+    with pytest.raises(SystemExit) as ended:
+        study().run(files, engine=Failing(**{place: SystemExit(143)}))
+    assert ended.value.code == 143
+
+
+def test_an_engine_without_a_summary_loses_no_result(files: dpf.TableFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    found = study().run(files, engine=Failing(sums_up=ValueError(CELL)))
+    assert list(found) == ["n"]
+    assert str(found.counting_summary).startswith("its summary is missing: engine 'failing' failed with ValueError;")
+    assert study().run(files, engine=Failing()).counting_summary == "counted by nobody"
+    assert "Ulm" not in "".join(capsys.readouterr())
+
+
+def test_an_error_is_our_own_if_our_code_raises_it() -> None:
+    with pytest.raises(dpf.InputError) as ours:
+        dpf.Schema([])
+    assert raised_here(ours.value)
+    theirs = dpf.InputError(CELL)
+    assert not raised_here(theirs)
+    with pytest.raises(dpf.InputError):
+        raise theirs
+    assert not raised_here(theirs)
+    interrupt = KeyboardInterrupt()
+    assert without_text(interrupt) is interrupt
