@@ -170,7 +170,7 @@ def test_a_table_that_cannot_be_read_spends_nothing() -> None:
 
     other = dpf.Schema([dpf.Boolean("ill")])
     for table, text in (
-        (missing, "people.csv: there is no file"),
+        (missing, "people.csv: there is no such file"),
         (lambda: 3, "not on int"),
         (dpf.Table.from_codes(other, [[0]]), "another schema"),
     ):
