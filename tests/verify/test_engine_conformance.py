@@ -477,10 +477,10 @@ def failures(kind: type[dpf.Engine], folder: Path) -> Iterator[str]:
         if not name.startswith("test_"):
             continue
         marks = [mark for mark in getattr(test, "pytestmark", []) if mark.name == "parametrize"]
-        for k, sizes in enumerate(marks[0].args[1] if marks else [None]):
+        for k, tried in enumerate(marks[0].args[1] if marks else [None]):
             place = folder / f"{name}-{k}"
             place.mkdir()
-            given = {"tmp_path": place, "sizes": sizes}
+            given = {"tmp_path": place, **({marks[0].args[0]: tried} if marks else {})}
             wanted = {key: value for key, value in given.items() if key in inspect.signature(test).parameters}
             try:
                 test(suite(), **wanted)

@@ -50,6 +50,7 @@ from dpframework.verify.tables.engine_tables import (
     write_odd,
 )
 from dpframework.verify.tables.leak_conformance import LeakConformance
+from dpframework.verify.tables.repeated_count_conformance import RepeatedCountConformance
 from dpframework.verify.tables.unit_sample_check import assert_units_sampled
 
 ODD_ROWS = 4_000  # the rows of a table with labels and numbers that databases confuse
@@ -94,7 +95,7 @@ def _cells(block: Block) -> list[list[int]]:
     return [block.codes(attribute.name).tolist() for attribute in SCHEMA]
 
 
-class EngineConformance(LeakConformance):
+class EngineConformance(RepeatedCountConformance, LeakConformance):
     """The tests that every engine must pass. All tests of the class use one engine, which is closed after them."""
 
     @classmethod
