@@ -1,4 +1,4 @@
-"""The part of the engines' suite on rows that are counted again: mistakes of caches, retries and late reading fail it."""
+"""The part of the engines' suite on rows that are counted again: what caches, retries and late reads change."""
 
 from __future__ import annotations
 
