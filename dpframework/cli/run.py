@@ -129,10 +129,15 @@ def run(
     ready, facts = _prepare(file, engine_of(file, engine), as_json)
     if recorded is not None:
         recorded.data = file.data.paths()
-    authority = None
-    if ledger is not None and data_set is not None:
-        authority = Authority.of(ledgers.Ledger(ledger).records(), data_set, ready.plan)
-        authority = attrs.evolve(authority, ran=ledgers.RunSubject(by=said["by"], purpose=purpose).sentence)
+
+    def authority() -> Authority | None:
+        """Read the ledger anew, since the run uses up one of the approved runs."""
+        if ledger is None or data_set is None:
+            return None
+        known = Authority.of(ledgers.Ledger(ledger).records(), data_set, ready.plan)
+        return attrs.evolve(known, ran=ledgers.RunSubject(by=said["by"], purpose=purpose).sentence)
+
+    before = authority()
     results, stop = _make_and_write(
         out, study.stem, authority, facts, recorded, lambda: _make_run(file, ready, (seed, samplers), recorded, period)
     )
@@ -145,7 +150,7 @@ def run(
     if stop is not None:
         raise stop
     if not as_json:
-        _show(ran, ready.plan, recorded, f"data set '{data_set}' in {ledger}", authority)
+        _show(ran, ready.plan, recorded, f"data set '{data_set}' in {ledger}", before)
         write(f"wrote {', '.join(str(out / name) for name in FILES)}")
 
 
@@ -229,7 +234,7 @@ def _make_run(
 def _make_and_write(
     out: Path,
     title: str,
-    authority: Authority | None,
+    authority: Callable[[], Authority | None],
     facts: PlanFacts,
     recorded: ledgers.LedgerRun | None,
     make: Callable[[], Outcome],
@@ -238,7 +243,7 @@ def _make_and_write(
 
     def write(folder: Path) -> None:
         with uninterrupted():
-            write_outputs(folder, results, title=title, out=out, authority=authority, facts=facts)
+            write_outputs(folder, results, title=title, out=out, authority=authority(), facts=facts)
 
     if recorded is None:
         with stage_folder(out, FILES) as folder:

@@ -170,6 +170,7 @@ def test_the_commands_bind_and_refuse(tmp_path, monkeypatch, capsys, files):
     assert main([*approve, "--data", "a.csv"]) == 0
     command = ["run", "study.toml", "--ledger", "c", "--data-set", "p", "--out"]
     assert main([*command, "one"]) == 0
+    assert "(1 of 2 runs left)" in (tmp_path / "one" / "report.html").read_text()  # this run has used up one
     files[0].write_text(files[2].read_text())
     capsys.readouterr()
     assert main([*command, "two"]) == 1
