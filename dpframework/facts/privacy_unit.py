@@ -222,6 +222,29 @@ class PrivacyUnit:
             return f"Nobody has more than {count_text(self.rows, 'row')}{each}, as the owner states."
         return f"Each {self.id} counts with {rows}{each}."
 
+    def left_out(self, *, per_unit: bool) -> str:
+        """Return a clause on the rows that are left out since they have no id, or since their unit has more rows.
+
+        It is empty if every row counts.
+
+        Parameters
+        ----------
+        per_unit
+            Whether the table has one row for each unit, which is computed from all of the unit's rows.
+
+        Examples
+        --------
+        >>> PrivacyUnit("patient", 4).left_out(per_unit=False)
+        "rows without 'patient' are left out, and so are rows of one patient beyond 4"
+        >>> PrivacyUnit("patient").left_out(per_unit=True)
+        "rows without 'patient' are left out"
+        """
+        if self.id is None:
+            return ""
+        most = "" if per_unit else f", and so are rows of one {self.id} beyond {self.rows}"
+        each = "" if per_unit or self.period is None else f" in each {self.period}"
+        return f"rows without '{self.id}' are left out{most}{each}"
+
     @property
     def gap(self) -> str:
         """A clause about facts that a unit in a period leaves unprotected. It is empty for a unit without periods."""

@@ -212,10 +212,14 @@ def _defaults(miner: str) -> Mapping[str, Any]:
     found = {}
     for field in attrs.fields(kind):
         default = field.default
+        if default is attrs.NOTHING:
+            continue
         if isinstance(default, attrs.Factory):  # type: ignore[arg-type] # its stub says that it is a function
             if default.takes_self:
                 continue
             default = default.factory()
+        if field.converter is not None:
+            default = field.converter(default)
         found[field.name] = parameter_form(default)
     return found
 

@@ -115,12 +115,15 @@ class PublishedResults(SectionBlock):
         A sentence on the loss of all results together.
     size
         A sentence on the number of rows for which the errors are stated.
+    left_out
+        A clause on the rows that no result counts, because of the unit that the plan protects. Empty if there are none.
     """
 
     template = "published"
     rows: tuple[ResultRow, ...]
     total: str
     size: str
+    left_out: str = ""
 
     @property
     def groups(self) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
@@ -130,7 +133,8 @@ class PublishedResults(SectionBlock):
     @property
     def biases(self) -> list[tuple[str, str]]:
         """Pairs of two texts: the names of some results, and a sentence on what biases these results."""
-        return bias_rows(self.rows)
+        everywhere = [("all results", self.left_out)] if self.left_out else []
+        return everywhere + bias_rows(self.rows)
 
     def plain(self) -> tuple[SectionBlock, ...]:
         """Return the table of results, then a table of errors by group and a table of biases if there are any."""

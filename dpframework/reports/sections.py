@@ -162,9 +162,8 @@ def _publish(subject: ReportSubject) -> Section:
     plan = subject.plan
     total, costs = plan.smallest_total(), plan.run_costs()
     whole = "No total is valid." if total is None else f"All results together cost at most {loss_text(total)}."
-    found: list[SectionBlock] = [
-        section_blocks.PublishedResults(tuple(merge(subject.facts.results)), whole, size_sentence(plan))
-    ]
+    results, left_out = tuple(merge(subject.facts.results)), plan.unit.left_out(per_unit=plan.facts.per_unit)
+    found: list[SectionBlock] = [section_blocks.PublishedResults(results, whole, size_sentence(plan), left_out)]
     if costs:
         caption = "The time and memory of results, computed from the plan. Reading and holding the rows is not counted."
         rows = [(name, cost.text) for name, cost in costs.items()]
@@ -269,11 +268,9 @@ def _schema(subject: ReportSubject) -> Section | None:
     schema = subject.about.known(subject.plan)
     if schema is None:
         return None
-    number = "Nothing is public about the number of rows."
-    if schema.rows is not None:
-        number = f"It has {schema.rows:,} rows."
-    elif schema.max_rows is not None:
-        number = f"It has at most {schema.max_rows:,} rows."
+    numbers = {"": schema.rows, "at most ": schema.max_rows, "about ": schema.about_rows}
+    known = [f"{how}{number:,} rows" for how, number in numbers.items() if number is not None]
+    number = f"It has {', '.join(known)}." if known else "Nothing is public about the number of rows."
     inferred = f" Inferred from private data: {'; '.join(schema.inferred)}." if schema.inferred else ""
     options, columns = schema.in_files.read, schema.derivation
     read = f" Its files are read with {', '.join(options.option_lines())}." if not options.is_plain else ""

@@ -430,3 +430,19 @@ def test_a_schema_of_another_plan_is_not_shown(plan):
     assert 'id="schema"' in html_report(read_back, about=About(SCHEMA))
     with pytest.raises(dpf.InputError, match="another schema"):
         html_report(read_back, about=About(SOME))
+
+
+def test_a_default_that_a_converter_changes_is_no_parameter_to_list():
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add("rows", dpf.miner("synthetic-table", epsilon=1))
+    (row,) = result_rows(study.plan())
+    assert dict(row.parameters).get("miners") is None
+
+
+@pytest.mark.parametrize("per_unit", [False, True])
+def test_rows_that_the_unit_leaves_out_are_named_beside_the_noise(per_unit):
+    derive = [dpf.derive("a_once", "any(a)", per="unit")] if per_unit else []
+    study = dpf.Study(dpf.Schema([A], derive=derive), epsilon=1, unit="id", rows_per_unit=1 if per_unit else 3)
+    study.add("n", dpf.miner("count", epsilon=1))
+    more = "" if per_unit else ", and so are rows of one id beyond 3"
+    assert f"| all results | rows without 'id' are left out{more} |" in markdown_report(study.plan())
