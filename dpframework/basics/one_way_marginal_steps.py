@@ -189,21 +189,33 @@ class OneWayMarginals:
         return next(sums) if self._by_residuals else Noisy.mean(sums)
 
     def error_bounds(self, part: PlannedPart) -> list[ErrorBound]:
-        """Return the error bound of the count with the most noise, if residuals are released.
+        """Return the error bounds of the counts, by the noise of their first release.
 
-        The noise of residuals is not in rows, so the bounds of their steps would mislead. If counts are released, the
-        bounds of the steps are right, and nothing is returned.
+        A part may release the same counts again, in a branch of its plan, with more noise. The mean of all releases,
+        weighted by their variances, is nearer to the exact counts than the first one. So the noise of the others says
+        nothing about the result. The noise of residuals is not in rows: for them, the bound is that of the count with
+        the most noise.
         """
+        found = []
+        for (members, _), node in zip(self._groups(), self.plan(Fraction(1)).values(), strict=True):
+            alike = [one for one in part.steps if one.step.query == node.query]
+            first = next((one.calibration for one in alike if one.calibration is not None), None)
+            if first is not None:
+                bound = self._bound(part, first, len(members))
+                found.append(attrs.evolve(bound, steps=[one.path for one in alike]))
+        return found
+
+    def _bound(self, part: PlannedPart, calibration: Calibration, members: int) -> ErrorBound:
+        """Return the error bound of one release, which holds the histograms of `members` attributes."""
         residuals = self._residuals()
-        alike = [one for one in part.steps if residuals is not None and one.step.query == residuals.query]
-        known = [one.calibration for one in alike if one.calibration is not None]
-        if residuals is None or not known:
-            return []
-        variances = residuals.variances(max(known, key=lambda one: one.variance))
+        if residuals is None:
+            bound = part.bound_of(calibration.facts.text, calibration)
+            # Each histogram counts all rows.
+            return attrs.evolve(bound, likely=None if bound.likely is None else members * bound.likely)
+        variances = residuals.variances(calibration)
         worst, mean = self.among[int(np.argmax(variances))], Noisy.margin_of(float(np.mean(variances)))
         bound = part.counts_bound(Marginals(self.among).text, Noisy.margin_of(max(variances)), worst.size)
-        note = f"the worst, {worst.name}; ±{mean:.3g} for a count of mean variance"
-        return [attrs.evolve(bound, steps=[one.path for one in alike], note=note)]
+        return attrs.evolve(bound, note=f"the worst, {worst.name}; ±{mean:.3g} for a count of mean variance")
 
     @property
     def _by_residuals(self) -> bool:
