@@ -34,6 +34,7 @@ from dpframework.tables.table_files_description import TableFiles
 _TABLES = ("data", "read", "derive", "privacy", "step", "engine")
 _PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit", "period", "date")
 _STEP_KEYS = ("name", "miner", "epsilon", "share", "params")
+_KEY_OF_STEP = "{} is a key of the step itself, not of its params; write it beside miner"
 _NO_BUDGET = "has neither an epsilon nor a share of the budget; write epsilon = 0.5, or share = 0.5 for half of it"
 
 
@@ -294,9 +295,8 @@ def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         params = step.get("params", {})
         if not isinstance(params, Mapping):
             raise InputError(f'{where}params must be a table, such as {{ target = "income" }}, not {kind_of(params)}')
-        for key in ("epsilon", "share"):
-            if key in params:
-                raise InputError(f"{where}{key} is a key of the step itself, not of its params; write it beside miner")
+        if "epsilon" in params:
+            raise InputError(f"{where}{_KEY_OF_STEP.format('epsilon')}")
         if "epsilon" in step and "share" in step:
             raise InputError(f"{where}has an epsilon and a share of the budget; give one of the two")
     return steps
@@ -304,6 +304,9 @@ def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _add(study: Study, step: Mapping[str, Any], registry: Registry) -> None:
     parameters = dict(step.get("params", {}))
+    kind = registry.kind(step["miner"])
+    if "share" in parameters and kind is not None and "share" not in attrs.fields_dict(kind):
+        raise InputError(f"step '{step['name']}': {_KEY_OF_STEP.format('share')}")
     if "epsilon" in step:
         try:
             # The epsilon is read as an exact fraction, so that a miner that splits the epsilon cannot exceed it by

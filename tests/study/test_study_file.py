@@ -44,9 +44,17 @@ class Broken(dpf.Miner):
         return None
 
 
+@attrs.frozen
+class Shared(NoisyMode):
+    """Have a parameter that is also a key of steps."""
+
+    name = "shared"
+    share: Fraction = attrs.field(default=Fraction(1, 2), converter=Fraction)
+
+
 @dpf.hookimpl
 def dpframework_miners():
-    return [NoisyMode, Broken]
+    return [NoisyMode, Broken, Shared]
 
 
 @pytest.fixture(scope="module")
@@ -244,3 +252,16 @@ def test_a_text_or_a_list_of_texts(given: object, texts: tuple[str, ...] | None)
             _texts({"path": given}, "path", "[data] ", " such as x")
     else:
         assert _texts({"path": given}, "path", "[data] ") == texts
+
+
+@pytest.mark.parametrize("budget", ["epsilon = 0.4", "share = 0.4"])
+def test_a_miner_may_have_a_parameter_that_is_a_key_of_steps(tmp_path, registry, budget):
+    (tmp_path / "people.schema.toml").write_text(SCHEMA_FILE)
+    text = (
+        STUDY.replace("noisy-mode", "shared")
+        .replace("epsilon = 0.4", budget)
+        .replace('"ill" }', '"ill", share = "1/3" }')
+    )
+    (tmp_path / "study.toml").write_text(text)
+    miner = load_study(tmp_path / "study.toml", registry).study.miners["mode"]
+    assert (miner.share, miner.epsilon) == (Fraction(1, 3), Fraction(2, 5))
