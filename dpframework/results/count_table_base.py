@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import itertools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -58,11 +59,38 @@ class CountTable(Tabular, DrawableResult):
     def __getitem__(self, labels: str | tuple[str, ...]) -> Noisy:
         """Return the count of one cell. The key has the label of each attribute, in the order of `names`.
 
+        The noise of two cells may be correlated, so compare them by `difference`.
+
         Raises
         ------
         InputError
             If there is no such cell. The message names the nearest label.
         """
+        return Noisy(self.counts[self._cell(labels)], self.variance)
+
+    def difference(self, one: str | tuple[str, ...], other: str | tuple[str, ...]) -> Noisy:
+        """Return the count of one cell less that of another cell, with the error of this difference.
+
+        Parameters
+        ----------
+        one, other
+            The labels of each cell, as in `table[...]`.
+
+        Raises
+        ------
+        InputError
+            If there is no such cell, or if it is not known how the noise of two cells is correlated.
+        """
+        first, second = self._cell(one), self._cell(other)
+        variance = 0.0 if first == second else self._variance_of_difference(first, second)
+        return Noisy(self.counts[first] - self.counts[second], variance)
+
+    @abc.abstractmethod
+    def _variance_of_difference(self, one: tuple[int, ...], other: tuple[int, ...]) -> float:
+        """Return the variance of the difference of two cells, each given by its place along each attribute."""
+
+    def _cell(self, labels: str | tuple[str, ...]) -> tuple[int, ...]:
+        """Return the place of a cell along each attribute."""
         wanted = (labels,) if isinstance(labels, str) else tuple(labels)
         if len(wanted) != len(self.names):
             raise InputError(f"a cell has one label for each of {', '.join(self.names)}, not {len(wanted)}")
@@ -71,7 +99,7 @@ class CountTable(Tabular, DrawableResult):
             if label not in known:
                 raise InputError(f"'{name}' has no label {label!r}; {nearest(str(label), known)}")
             cell.append(known.index(label))
-        return Noisy(self.counts[tuple(cell)], self.variance)
+        return tuple(cell)
 
     def matrices(self) -> list[Matrix]:
         """Return the counts as one matrix if the table has two attributes, or else no matrix."""

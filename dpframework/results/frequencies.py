@@ -67,8 +67,8 @@ class Frequencies(CountTable):
     all  795  205  1000
     Columns: ill. With 95 % probability each count is within ±4 of the exact one, from the noise alone; 'all' adds up
     cells, each sum of a row within ±5, of a column within ±5, the total within ±7.
-    >>> print(table["M", "yes"], "|", table.margin("ill")["yes"])
-    113 ± 4 | 205 ± 5
+    >>> print(table["M", "yes"], "|", table.margin("ill")["yes"], "|", table.difference(("M", "yes"), ("F", "yes")))
+    113 ± 4 | 205 ± 5 | 21 ± 5
     """
 
     name_in_errors = "a table of frequencies"
@@ -90,6 +90,10 @@ class Frequencies(CountTable):
         if not self.exact_total:
             return self.variance * cells
         return self.variance * cells * (self.counts.size - cells) / max(self.counts.size - 1, 1)
+
+    def _variance_of_difference(self, one: tuple[int, ...], other: tuple[int, ...]) -> float:
+        cells = self.counts.size
+        return 2 * self.variance * (cells / (cells - 1) if self.exact_total else 1)
 
     def margin(self, *names: str) -> Frequencies:
         """Return the margin of some attributes, in the order of `names`: the sums over all other attributes.

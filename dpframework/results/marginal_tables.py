@@ -119,6 +119,25 @@ class MarginalTable(CountTable):
             variance += own * math.prod(shares)
         return Noisy(float(self.counts[np.ix_(*chosen)].sum()), variance)
 
+    def _variance_of_difference(self, one: tuple[int, ...], other: tuple[int, ...]) -> float:
+        """Return the variance of a difference: for each residual, twice the variance less the covariance of two cells.
+
+        Of an attribute with n values that the residual has, the numbers add up to 0. By symmetry, the correlation of
+        two of them is -1 / (n - 1). Each of the n values of another attribute gets 1 / n of the same number.
+        """
+        if not self.residuals:
+            raise InputError("the variances of this marginal's residuals are not known, so that no error can be stated")
+        variance = 0.0
+        for names, own in self.residuals:
+            alike = 1.0
+            for name, labels, place, second in zip(self.names, self.labels, one, other, strict=True):
+                if name not in names:
+                    own /= len(labels) ** 2
+                elif place != second:
+                    alike /= 1 - len(labels)
+            variance += 2 * own * (1 - alike)
+        return variance
+
     def _places(self, name: str, given: str | Iterable[str] | None) -> list[int]:
         labels = self.labels[self.names.index(name)]
         wanted = labels if given is None else (given,) if isinstance(given, str) else tuple(given)

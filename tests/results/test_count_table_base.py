@@ -19,6 +19,9 @@ class Plain(CountTable):
     def to_frame(self) -> object:
         raise NotImplementedError
 
+    def _variance_of_difference(self, one: tuple[int, ...], other: tuple[int, ...]) -> float:
+        return 7.0
+
     def draw(self, axes: object) -> None:
         raise NotImplementedError
 
@@ -46,3 +49,11 @@ def test_what_is_no_cell_is_refused_with_what_is_missing() -> None:
         TABLE["no", "D"]
     assert as_labels([["a"], iter("bc")]) == (("a",), ("b", "c"))
     assert len(TABLE.matrices()) == 1
+
+
+def test_a_difference_has_the_error_of_both_cells_and_none_of_one_cell_with_itself() -> None:
+    found = TABLE.difference(("yes", "A"), ("no", "C"))
+    assert (found.value, found.variance) == (1.0, 7.0)
+    assert TABLE.difference(("yes", "A"), ("yes", "A")).variance == 0
+    with pytest.raises(dpf.InputError, match="'town' has no label 'D'"):
+        TABLE.difference(("yes", "A"), ("yes", "D"))

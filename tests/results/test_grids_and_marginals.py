@@ -135,6 +135,22 @@ def marginal(*names: str, begin: float = -1.0) -> MarginalTable:
     return MarginalTable(names, labels, counts, variance, residuals)
 
 
+def test_differences_of_cells_and_their_sums_share_the_noise_of_two_cells() -> None:
+    """Of any two numbers, the variances of the sum and of the difference add up to twice those of both numbers."""
+    found = marginal("a", "b")
+    one, other = ("a0", "b1"), ("a0", "b2")
+    alone = found.total(a="a0", b="b1").variance
+    apart, together = found.difference(one, other), found.total(a="a0", b=["b1", "b2"])
+    assert apart.value == found[one].value - found[other].value
+    assert apart.variance + together.variance == pytest.approx(4 * alone)
+    cells = list(itertools.product(["a0", "a1"], ["b0", "b1", "b2"]))
+    around = sum(found.difference(one, other).variance for one in cells for other in cells)  # of all pairs
+    assert around == pytest.approx(2 * 6 * 6 * alone - 2 * found.total().variance)
+    assert found.difference(one, one) == Noisy(0, 0)
+    with pytest.raises(dpf.InputError, match="residuals are not known"):
+        attrs.evolve(found, residuals=()).difference(one, other)
+
+
 def test_a_marginals_cells_sums_and_whole_numbers() -> None:
     found = marginal("a", "b")
     assert found["a1", "b2"] == Noisy(4, found.variance)

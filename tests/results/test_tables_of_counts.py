@@ -374,3 +374,17 @@ def test_rows_of_a_unit() -> None:
     for wrong in ({"rows": 41}, {"rows": 0}, {"most": 0}):
         with pytest.raises(dpf.InputError, match="a whole number from 1 to"):
             attrs.evolve(found, **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("exact_total", [False, True])
+def test_a_difference_of_counts_has_the_variance_of_its_noise(exact_total: bool) -> None:
+    """The noise of counts whose total is exact is negatively correlated, so that a difference has more of it."""
+    found = frequencies(2, 3, exact_total=exact_total)
+    covariance = -found.variance / 5 if exact_total else 0.0
+    one, other = (tuple(texts[k] for texts, k in zip(found.labels, cell, strict=True)) for cell in ((0, 1), (1, 2)))
+    difference = found.difference(one, other)
+    assert difference.value == found[one].value - found[other].value
+    assert difference.variance == pytest.approx(2 * found.variance - 2 * covariance)
+    assert found.difference(one, one).variance == 0
+    two = Frequencies(["a"], [["x", "y"]], [3, 4], 5, exact_total=True)
+    assert two.difference("x", "y").variance == 4 * 5  # the noise of y is that of x, with the other sign
