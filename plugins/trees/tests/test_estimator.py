@@ -198,7 +198,7 @@ def test_a_private_search_costs_its_epsilon_and_finds_what_is_there():
 def test_a_private_search_refuses_what_it_cannot_search():
     X, y = people(50)
     for parameters, sentence in (
-        ({"estimator": None}, "DPID3Classifier or a DPTreeClassifier"),
+        ({}, r"estimator is None; give estimator=DPID3Classifier\(\) or DPTreeClassifier\(\), and the values to try"),
         ({"estimator": DPID3Classifier(), "choice_share": 1}, "between 0 and 1"),
         ({"estimator": DPID3Classifier(), "choice_share": 0}, "between 0 and 1"),
         ({"estimator": DPID3Classifier(), "choice_share": -0.5}, "cannot be negative"),

@@ -58,7 +58,11 @@ class PrivateTreeSearch(TreeClassifier):
 
     def _candidates(self) -> list[TreeClassifier]:
         if not isinstance(self.estimator, TreeClassifier) or isinstance(self.estimator, PrivateTreeSearch):
-            raise InputError("estimator must be a DPID3Classifier or a DPTreeClassifier")
+            given = None if self.estimator is None else type(self.estimator).__name__
+            raise InputError(
+                f"estimator is {given}; give estimator=DPID3Classifier() or DPTreeClassifier(), "
+                "and the values to try as param_grid, such as {'max_depth': [2, 3]}"
+            )
         return [clone(self.estimator).set_params(**parameters) for parameters in ParameterGrid(self.param_grid or {})]
 
     def _miner(self, target: str) -> Miner:
