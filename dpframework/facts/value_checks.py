@@ -5,6 +5,7 @@ Most take a value, and a text `what` that names the value in an error message.
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import math
 import numbers
@@ -53,6 +54,7 @@ def finite_number(value: object, what: str) -> float:
         raise InputError(
             f"{what} must be a number, not {type(value).__name__}"
             + ("; write it without quotes" if isinstance(value, str) else "")
+            + (f"; {_date_as_number(value)}" if isinstance(value, datetime.date) else "")
         )
     try:
         number = float(value)
@@ -61,6 +63,14 @@ def finite_number(value: object, what: str) -> float:
     if not math.isfinite(number):
         raise InputError(f"{what} must be a finite number")
     return number + 0.0
+
+
+def _date_as_number(date: datetime.date) -> str:
+    """Say which number a date is in each unit of dates."""
+    first, last = date.replace(month=1, day=1).toordinal(), date.replace(month=12, day=31).toordinal()
+    days = date.toordinal() - datetime.date(1970, 1, 1).toordinal()
+    year = date.year + (date.toordinal() - first) / (last - first + 1)
+    return f'with date_unit = "days" its day is {days}, and with "years" it is {year:.7g}'
 
 
 def as_float(value: Any) -> float:

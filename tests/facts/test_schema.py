@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import math
@@ -245,6 +246,10 @@ def test_an_unknown_choice_is_told_of_both_names_or_of_the_nearest_of_more() -> 
         (lambda: Numeric("a", -1.7e308, 1.7e308, bins=2), "width upper - lower must be finite"),
         (lambda: Numeric("a", False, 1, bins=2), "lower must be a number, not bool"),
         (lambda: Numeric("a", "0", 1, bins=2), "lower must be a number, not str"),
+        (
+            lambda: Numeric("a", 0, datetime.date(2023, 7, 2), bins=2),
+            'not date; with date_unit = "days" its day is 19540, and with "years" it is 2023.499',
+        ),
         (lambda: Numeric("a", 0, 1), "needs either bins"),
         (lambda: Numeric("a", 0, 1, bins=2, cuts=[0.5]), "needs either bins"),
         (lambda: Numeric("a", 0, 1, bins=0), "bins must be at least 1"),
