@@ -39,11 +39,8 @@ _STYLES = (
 )  # fmt: skip
 _DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d %b %Y",
          "%d-%b-%Y", "%d %B %Y", "%B %d, %Y", "%b %d, %Y", "%m/%Y", "%Y-%m")  # fmt: skip
-_FORMATS = (
-    ISO,
-    *(f"{day}{time}" for time in ("", " %H:%M:%S", " %H:%M") for day in _DAYS),
-    "%H:%M:%S", "%H:%M", "%I:%M %p",
-)  # fmt: skip
+_CLOCKS = ("%H:%M:%S", "%H:%M", "%I:%M %p")
+_FORMATS = (ISO, *(f"{day}{time}" for time in ("", " %H:%M:%S", " %H:%M") for day in _DAYS), *_CLOCKS)
 #: For each part of a date's format, the pattern of its shape (see `_shape_pattern`).
 _SHAPES = {
     **dict.fromkeys(("%d", "%m", "%y", "%H", "%M", "%S", "%I"), "0"), "%Y": "[+-]?0",
@@ -65,6 +62,8 @@ _WHOLE, _GROUPED = r"^[+-]?[0-9]+$", r"^[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+$"
 _DIGITS, _LETTERS = re.compile("[0-9]+"), re.compile("[A-Za-z]+")
 _SHOWN = 5  # the most texts that are shown as examples
 _FEW = 10  # the most texts that mean a missing value in one column; also how many texts are tried first
+_RARE = 0.05  # the least share of the cells that a format of dates has, if a column has several
+_MOST_FORMATS = 4
 _SAMPLE = 500  # how many texts are tried before all of them
 
 
@@ -184,9 +183,13 @@ def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
 
 def _guess_with_symbols(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
     """Return the guess for numbers with a usual symbol, such as 3,5 kg or $ 10, None for other cells."""
-    sample = [_AROUND_NUMBER.fullmatch(text) for text in cells.head(_FEW).texts.to_list()]
-    symbols = {beside.strip() for match in sample if match for beside in match.groups() if beside.strip()}
-    if not symbols or not all(sample) or not symbols <= _SYMBOLS:
+    symbols: set[str] = set()
+    for text in cells.head(_SAMPLE).texts.to_list():
+        match = _AROUND_NUMBER.fullmatch(text)
+        symbols |= {beside.strip() for beside in match.groups() if beside.strip()} if match else set()
+        if not match or not symbols <= _SYMBOLS:
+            return None
+    if not symbols:
         return None
     texts = without_symbols(cells.texts, sorted(symbols))
     alone = DistinctCells(texts, cells.counts, *as_numbers(texts), cells.missing)
@@ -197,8 +200,8 @@ def _guess_with_symbols(cells: DistinctCells, nulls: DistinctCells, number: int)
     )
     if inner is None:
         return None
-    beside = " or ".join(sorted(symbols))
-    found = f"{_share_of(number - nulls.cells, number)} are numbers with {beside}, such as {cells.texts[0]}"
+    beside, shown = " or ".join(sorted(symbols)), cells.only((cells.texts != texts).to_numpy()).texts[0]
+    found = f"{_share_of(number - nulls.cells, number)} are numbers with {beside}, such as {shown}"
     if nulls.cells:
         found += f", and {_share_of(nulls.cells, number)} are not numbers: {_list_texts(nulls.by_frequency())}"
     proposal = f"{inner.proposal or 'read as numbers'}, without {beside}"
@@ -210,41 +213,67 @@ def _fits(style: tuple[str, str | None], texts: pl.Series) -> bool:
 
 
 def _guess_dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
-    """Return the guess for dates or times. Return None if every format leaves out more than 5 % of the cells."""
-    sample = cells.head(_SAMPLE)
-    most = 0.95 * sample.cells
-    shapes: dict[str, int] = collections.defaultdict(int)
-    for text, count in zip(sample.texts.to_list(), sample.counts.tolist(), strict=True):
-        shapes[_LETTERS.sub("a", _DIGITS.sub("0", text))] += count
-    looks = [
-        form
-        for form in _FORMATS
-        if sum(n for shape, n in shapes.items() if _shape_pattern(form).match(shape)) >= most > 0
-    ]
-    parsed = {form: _parse(form, sample) for form in looks}
-    fits = [form for form, found in parsed.items() if sample.number(found) >= most]
-    if not fits:
-        return None
-    if sample is not cells:
+    """Return the guess for dates or times. Return None if the formats found leave out more than 5 % of the cells."""
+    # One format for nearly all cells is tried first, and then several formats of days. The most frequent texts may all
+    # be in one format, so that texts of every frequency are tried then.
+    spread = cells.only(np.arange(len(cells.texts)) % max(len(cells.texts) // _SAMPLE, 1) == 0)
+    days = [form for form in _FORMATS if form not in _CLOCKS]
+    for sample, given, share, number_of in (
+        (cells.head(_SAMPLE), _FORMATS, 0.95, 1),
+        (spread, days, 0.01, _MOST_FORMATS),
+    ):
+        shapes: dict[str, int] = collections.defaultdict(int)
+        for text, count in zip(sample.texts.to_list(), sample.counts.tolist(), strict=True):
+            shapes[_LETTERS.sub("a", _DIGITS.sub("0", text))] += count
+        least = share * sample.cells
+        looks = {form: sum(n for shape, n in shapes.items() if _shape_pattern(form).match(shape)) for form in given}
+        likely = [form for form in given if looks[form] >= least > 0]
+        fits = [form for form in likely if sample.number(_parse(form, sample)) >= least]
         parsed = {form: _parse(form, cells) for form in fits}
-    shares = {form: cells.number(parsed[form]) for form in fits}
-    best = max(fits, key=lambda form: shares[form])
-    unfit = ~parsed[best]
-    if cells.number(unfit) * 20 > cells.cells:
-        return None
-    unread = cells.only(unfit)
-    found = f"{_share_of(shares[best], number)} are dates or times, such as {cells.only(~unfit).texts[0]}"
+        forms, unfit = _cover(cells, parsed, number_of)
+        if forms and cells.number(unfit) * 20 <= cells.cells:
+            return _dates_by(forms, parsed, cells, unfit, nulls, number)
+    return None
+
+
+def _cover(
+    cells: DistinctCells, parsed: Mapping[str, NDArray[np.bool_]], most: int
+) -> tuple[list[str], NDArray[np.bool_]]:
+    """Return up to `most` formats, each with many cells that those before it do not fit, and the texts in none."""
+    forms, left = list[str](), np.ones(len(cells.texts), dtype=np.bool_)
+    while parsed and len(forms) < most:
+        best = max(parsed, key=lambda form: cells.number(parsed[form] & left))
+        if cells.number(parsed[best] & left) < _RARE * cells.cells:
+            break
+        forms.append(best)
+        left &= ~parsed[best]
+    return forms, left
+
+
+def _dates_by(
+    forms: Sequence[str],
+    parsed: Mapping[str, NDArray[np.bool_]],
+    cells: DistinctCells,
+    unfit: NDArray[np.bool_],
+    nulls: DistinctCells,
+    number: int,
+) -> Guess:
+    """Return the guess for dates in some formats, where `unfit` says which texts are in none of them."""
+    unread, dates = cells.only(unfit), cells.only(~unfit)
+    found = f"{_share_of(dates.cells, number)} are dates or times, such as {dates.texts[0]}"
     gone = [*nulls.by_frequency(), *unread.by_frequency()]
     if gone:
         found += f", and {_share_of(nulls.cells + unread.cells, number)} are not: {_list_texts(gone)}"
-    doubt = ""
+    doubt = "; a date that fits several of them is read by the first" if len(forms) > 1 else ""
     for one, other in _AMBIGUOUS.items():
-        twin = best.replace(one, other)
-        if best.startswith(one) and shares.get(twin) == shares[best]:
-            doubt = f"; they also fit '{twin}', so check which of the two is right"
+        for form in forms:
+            twin = form.replace(one, other)
+            if form.startswith(one) and twin in parsed and cells.number(parsed[twin]) == cells.number(parsed[form]):
+                doubt = f"; they also fit '{twin}', so check which of the two is right"
     listed = gone if len(gone) <= _FEW else nulls.by_frequency()
-    options = ColumnOptions(date=best, null=listed)
-    return Guess(options, True, found, f"read as {options.unit}, by the format '{best}'{doubt}")
+    options = ColumnOptions(date=forms, null=listed)
+    by = f"format '{forms[0]}'" if len(forms) == 1 else f"formats {', '.join(map(repr, forms))}"
+    return Guess(options, True, found, f"read as {options.unit}, by the {by}{doubt}")
 
 
 @functools.cache

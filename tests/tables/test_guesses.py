@@ -40,6 +40,7 @@ def whole(number: int) -> list[str]:
     return [str(k) for k in range(1, number + 1)]
 
 
+DAYS = [datetime.date(2023, 1, 1) + datetime.timedelta(days=k) for k in range(500)]
 WORDS = ["north", "east", "south", "west", "up", "down", "in", "out", "left", "right", "top", "low"]
 
 
@@ -133,6 +134,28 @@ def test_a_date_that_fits_two_orders_says_so() -> None:
     assert set(guess(*many, *unread[:10]).options.null) == set(unread[:10])
     assert guess(*many, *unread).options.null == ()
     assert set(guess(*many, *unread[:10], "NA").options.null) == {"NA"}
+
+
+def test_a_column_of_dates_in_several_formats_is_read_by_each() -> None:
+    german, iso, american = ([day.strftime(form) for day in DAYS] for form in ("%d.%m.%Y", "%Y-%m-%d", "%m/%d/%Y"))
+    mixed = guess(*german, *german, *iso[:400], *american[:100])
+    assert mixed.options.date == ("%d.%m.%Y", "iso", "%m/%d/%Y")
+    assert mixed.is_number
+    assert mixed.proposal == (
+        "read as years, by the formats '%d.%m.%Y', 'iso', '%m/%d/%Y'; a date that fits several of them is read by the "
+        "first"
+    )
+    assert mixed.found == "1,500 of 1,500 cells are dates or times, such as 01.01.2023"
+    few = guess(*german, *iso[:20])
+    assert few.options.date == ("%d.%m.%Y",)  # two in a hundred are left out
+    assert guess(*german, *iso[:20], *["soon", "late"] * 40) == Guess()
+    assert guess(*german[:50], *["08:30"] * 50) == Guess()  # a day and a time of day have no unit in common
+
+
+def test_a_symbol_beside_few_of_the_numbers_is_found() -> None:
+    few = guess(*(f"{k},50" for k in range(40)), "40,50 EUR", "-")
+    assert few.options == ColumnOptions.of({"decimal": ",", "symbols": ["EUR"], "null": ["-"]})
+    assert few.found.startswith("41 of 42 cells are numbers with EUR, such as 40,50 EUR, and 1 of 42")
 
 
 def test_what_is_shown_of_texts_is_short() -> None:
