@@ -138,6 +138,11 @@ def _kind(subject: str) -> str:
     """Return what a subject is. If a miner and another component have one name, the name means the miner."""
     if subject.endswith(".toml"):
         return "a study file"
+    if subject.endswith(".json"):
+        raise InputError(
+            f"{subject}: a plan holds no schema to make tables from; give the study file (.toml) that it was made "
+            "from, or the name of a miner in it"
+        )
     named = {
         "a miner": registry().miners,
         "a mechanism": registry().mechanisms,

@@ -58,7 +58,10 @@ def load_results(folder: Path) -> Results:
     form = read_record(folder)
     plan = StudyPlan.from_json(read_text(folder / PLAN), source=str(folder / PLAN))
     if form["plan"] != plan.hash:
-        raise InputError(f"{folder}: {RESULTS} is of another plan than {PLAN}; run the study again")
+        raise InputError(
+            f"{folder}: {RESULTS} is of another plan ({form['plan'][:12]}) than {PLAN} ({plan.hash[:12]}); put the "
+            f"{PLAN} beside it that the run wrote"
+        )
     with prefix_errors(f"{folder / RESULTS}: "):
         about, matrices = form["about"], form["matrices"]
         if about["schema"] is not None:
