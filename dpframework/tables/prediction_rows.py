@@ -1,9 +1,9 @@
 """Rows to predict, encoded by a model's schema, with unknown cells marked.
 
 A run must be able to read every table. So in a table every cell has a code. If the schema allows no missing values, a
-cell outside the schema becomes its attribute's first value (see `column_encoding`). A prediction from such a value would
-change with the order in which labels are listed. So code that predicts reads rows by `NewRows`, and decides what an
-unknown cell means for its model.
+cell outside the schema becomes its attribute's first value (see `column_encoding`). A prediction from such a value
+would change with the order in which labels are listed. So code that predicts reads rows by `NewRows`, and decides what
+an unknown cell means for its model.
 """
 
 from __future__ import annotations

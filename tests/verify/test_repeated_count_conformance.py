@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
+from dpframework.tables.crosstab_engine_base import GroupingEngine, SelectedRows, select_lineage
 from dpframework.tables.engine_base import Engine, _Blocks, count_block
-from dpframework.tables.grouping_engine import GroupingEngine, SelectedRows, select_lineage
 from dpframework.verify.tables.engine_variants import ByTables, Together
 from dpframework.verify.tables.repeated_count_conformance import RepeatedCountConformance
 

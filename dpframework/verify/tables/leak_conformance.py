@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dpframework.tables.engine_base import Engine
-from dpframework.tables.table_files import TableFiles
+from dpframework.tables.table_files_description import TableFiles
 from dpframework.verify.file_access_watch import watch_files
 from dpframework.verify.tables.engine_output_watch import overhear, telling_lines
 from dpframework.verify.tables.engine_tables import all_counts, write

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import DPFrameworkError
 from dpframework.queries import BoundedSum, Counting, JointHistogram, Query
-from dpframework.tables.blocks import Block
+from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import Engine, InMemory
 from dpframework.verify.tables.engine_tables import (
     CASES,
