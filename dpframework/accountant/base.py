@@ -201,11 +201,8 @@ class Accountant(abc.ABC, Generic[A]):
 
     def total(self, plan: Plan) -> PrivacyLoss | None:
         """Return an upper bound on a plan's cost, or None without a valid claim under the relation at the delta."""
-        return self.loss_with_exact_delta(self.amount_of(plan.root, plan), self.exact_delta(plan))
-
-    def exact_delta(self, plan: Plan) -> Fraction | None:
-        """Return the exact delta of a plan's releases (see `delta_composition`), or None without a valid claim."""
-        return exact_delta_of(plan.root, plan).under(self.relation)
+        exact = exact_delta_of(plan.root, plan).under(self.relation)
+        return self.loss_with_exact_delta(self.amount_of(plan.root, plan), exact)
 
     def loss_with_exact_delta(self, amount: A, exact: Fraction | None) -> PrivacyLoss | None:
         """Return the loss of releases that have an exact delta, from the amount that their cores cost.
@@ -257,7 +254,7 @@ class Accountant(abc.ABC, Generic[A]):
         """
         with self._lock:
             self._charged.append(self.require_fit(plan))
-            self._exact += self.exact_delta(plan) or 0
+            self._exact += exact_delta_of(plan.root, plan).under(self.relation) or 0
             self._unit = plan.unit
             run = Run(plan, self)
             if not self.chosen_plans:
@@ -284,7 +281,8 @@ class Accountant(abc.ABC, Generic[A]):
                     "plan of this budget has made a release; plan both in one study, or use a ledger or another "
                     "accounting"
                 )
-            amount, exact = self.amount_of(plan.root, plan), self.exact_delta(plan)
+            amount = self.amount_of(plan.root, plan)
+            exact = exact_delta_of(plan.root, plan).under(self.relation)
             if exact and self._charged and self.converts:
                 raise PlanRefused(
                     f"the plan's releases have a delta of {decimal_text(exact)} of their own, and the first plan has "

@@ -136,6 +136,19 @@ def test_the_deltas_of_a_plan_compose_as_epsilons_do(plan_of: Callable[..., dpf.
     assert planned(plan_of, "sample", REPLACE, "a row").totals() == {}
 
 
+def test_a_plugins_accountant_cannot_lower_the_exact_delta_of_a_plan(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    class Lower(PureAccountant):  # type: ignore[misc] # final, for all but this
+        def exact_delta(self, plan: dpf.Plan) -> Fraction:
+            return Fraction(0)
+
+    plan = planned(plan_of, "two", ADD, "a row")
+    total, run = Lower(ADD, delta=ROOM).total(plan), Lower(ADD, delta=ROOM)
+    run.open(plan)
+    assert total is not None
+    assert run.spent is not None
+    assert total.delta == run.spent.delta == Fraction("0.04")
+
+
 def test_rows_that_are_sampled_one_by_one_are_not_amplified_beside_an_exact_delta(
     plan_of: Callable[..., dpf.StudyPlan],
 ) -> None:
