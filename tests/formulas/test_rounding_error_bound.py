@@ -57,6 +57,7 @@ OF_CELLS = [
     (most(a, -b), 1, 10),
     ((a - b) / (a + b), 1, 2 * 30 + 20),
     ((a - b) / THIRD, 1, 2 * (30 + Fraction(60, 3)) * 3 + 60),
+    (a / (a - b), 1, 2 * 10 * 30 + 10),  # a is a term of the denominator, which may be less
     ((a - b) * a, 1, 30 * 10 + 200),
     ((a - b) * (a - b), 1, 2 * 30 * 20 + Fraction(30 * 30, 2**53) + 400),
     ((a - b) + (a - b), 1, 2 * 30 + 40),
