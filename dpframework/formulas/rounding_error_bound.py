@@ -98,13 +98,17 @@ def _error(formula: Formula, rows: Fraction, classes: int) -> _Error:
             absolute = classes * each.absolute + classes**2 * each.largest * UNIT_ROUNDOFF
             return _Error(classes * each.largest, each.sign, absolute, known)
         case Operation.LARGEST:
-            return attrs.evolve(parts[0], sign=1, share=parts[0].share if parts[0].sign == 1 else None)
-        case Operation.X_LOG_X if not parts[0].absolute:
+            (each,) = parts
+            return attrs.evolve(each, sign=1, share=each.share if each.sign == 1 else None)
+        case Operation.X_LOG_X if not any(part.absolute for part in parts):
             return _share_error(rows * math.ceil(math.log2(rows + 1)), 1, Fraction(LIBRARY_ROUNDOFFS))
-        case Operation.ROOT if parts[0].share is not None:
+        case Operation.ROOT if all(part.share is not None for part in parts):
+            (inside,) = parts
             degree = int(str(formula.value))
-            size = float(parts[0].largest)
-            rooted = parts[0].share / degree + LIBRARY_ROUNDOFFS + math.ceil(math.log(max(size, 1.0)) / degree)
+            size = float(inside.largest)
+            rooted = (
+                Fraction(inside.share or 0) / degree + LIBRARY_ROUNDOFFS + math.ceil(math.log(max(size, 1.0)) / degree)
+            )
             return _share_error(Fraction(math.ceil(size ** (1 / degree)) + 1), 1, rooted)
     raise InputError(f"the rounding of '{formula}' is not known; declare it")
 
