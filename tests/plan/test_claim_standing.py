@@ -118,6 +118,12 @@ def test_no_change_that_is_declared_may_be_below_a_claim(query: Any, norm: Norm)
         assert covers(facts, fewer, scored, 100, exact=False) is covered
 
 
+def test_no_claim_covers_blocks_of_numbers() -> None:
+    facts = Marginals([SCHEMA["ill"], SCHEMA["old"]]).facts()
+    blocks = Sensitivity(Norm.BLOCKS, 1, 2, source="")
+    assert not covers(facts, blocks, facts.formulas[0], 100, exact=False)
+
+
 def test_a_match_may_not_fall_further_than_is_declared_nor_rise() -> None:
     facts = MATCH.facts()
     declared = facts.sensitivity(Norm.LINF)
