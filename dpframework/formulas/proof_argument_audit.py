@@ -220,6 +220,14 @@ def _is_root(assumed: Expression) -> bool:
     return False
 
 
+def _is_about_root(assumed: Expression) -> bool:
+    """Tell whether an assumption only says that a constant is a root, or that a root is not negative."""
+    match assumed:
+        case [">=", str(name), "0.0"]:
+            return name.startswith("root")
+    return _is_root(assumed)
+
+
 def _is_case(assumed: Expression, shape: Parts, pairs: Sequence[GroundPair]) -> bool:
     """Tell whether an assumption only says that a denominator of one of the two tables is 0, or that it is positive."""
     if not isinstance(assumed, list) or assumed[0] not in ("=", ">", ">=") or assumed[2] not in ("0.0", "1.0"):
@@ -243,7 +251,7 @@ def _induce(fact: Fact, known: Sequence[Expression]) -> Expression | None:
     base, step = map(GroundGoal, fact.goals)
     about = [_bare(one) for one in step.assumptions if "s" in names_in(one)]
     own = [one for one in about if one not in known] or about[-1:]
-    if len(own) != 1 or base.assumptions or base.definitions or step.definitions:
+    if len(own) != 1 or base.definitions or step.definitions or not all(map(_is_about_root, base.assumptions)):
         return None
     if not all(isinstance(one, list) and len(one) == 2 and one[0] == "not" for one in (base.denied, step.denied)):
         return None
@@ -257,14 +265,12 @@ def _induce(fact: Fact, known: Sequence[Expression]) -> Expression | None:
     for size in (1, 3, 9, 40):
         for _ in range(25):
             counts = random.integers(0, size + 1, int(random.integers(1, 6)))
-            numbers = {
-                "rest": int(counts[1:].sum()),
-                "x": int(counts[0]),
-                "s": aggregate_of(fact.aggregate, counts[1:]),
-            }
+            s = aggregate_of(fact.aggregate, counts[1:])
+            numbers = step.with_roots({"rest": int(counts[1:].sum()), "x": int(counts[0]), "s": s})
             if any("s" not in names_in(one) and not value_in(one, numbers) for one in step.assumptions):
                 return None
-            if value_in(found["s"], numbers) != aggregate_of(fact.aggregate, counts):
+            after_class = aggregate_of(fact.aggregate, counts)
+            if abs(value_in(found["s"], numbers) - after_class) > (0 if is_rational(fact.aggregate) else CLOSE):
                 return None
     return own[0]
 

@@ -52,6 +52,13 @@ class GroundGoal:
 
     def describes(self, numbers: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the numbers, with the values of the goal's roots added; None if an assumption is false for them."""
+        known = self.with_roots(numbers)
+        if any(name not in known for name in self.constants):
+            return None
+        return known if all(value_in(assumed, known) for assumed in self.assumptions) else None
+
+    def with_roots(self, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the numbers, with the values of the goal's roots added."""
         known = dict(numbers)
         for assumed in self.assumptions:
             # A root gets its value by the assumption about its power: `(or (< top 0.0) (= power top))`.
@@ -65,9 +72,7 @@ class GroundGoal:
                 size = max(float(value_in(top, known)), 0.0)
                 # If the denominator is 0, the goal does not describe these numbers, whatever the root is.
                 known[new[0]] = (size / scale) ** (1 / degree) if scale else 0.0
-        if any(name not in known for name in self.constants):
-            return None
-        return known if all(value_in(assumed, known) for assumed in self.assumptions) else None
+        return known
 
     def compare(self, numbers: Mapping[str, Any]) -> tuple[Any, Any] | None:
         """Return `high - low` and `bound` for tables with these numbers; None if the goal does not describe them."""

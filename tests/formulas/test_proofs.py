@@ -158,6 +158,7 @@ def test_roots_of_what_is_never_negative_are_proved_and_audited() -> None:
         (Cells((a,), root(most(10**12 - a, 0)) / 10**6), Claim("replaced", 1)),
         (Cells((a, b), least(root(a / (a + b)), 1)), Claim("replaced", 1)),
         (Parts(root(sum_over_classes(n**2))), Claim("fall", 0)),
+        (Parts(sum_over_classes(root(n))), Claim("fall", 0)),
     ):
         (proof,) = prove(shape, [claim])
         assert proof.verdict is Verdict.PROVED, (claim.text, proof.problem)
