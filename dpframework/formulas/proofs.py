@@ -159,8 +159,8 @@ def _require_rule(shape: Shape, claim: Claim) -> None:
             f"'{claim.text}' cannot be claimed of {'a vector' if vector else 'a score'}, of which "
             + ("norms are bounded" if vector else "a rise, a fall or a replacement is bounded")
         )
-    if claim.group > 1 and not isinstance(shape, Cells):
-        raise UnprovableError("no rule covers several rows, except for formulas of cells; claim the change by one row")
+    if isinstance(shape, Parts) and claim.group > 1 and claim.change is not Change.REPLACED:
+        raise UnprovableError("no rule covers several rows of a formula of parts; claim the change by one row")
     bodies = shape.entries if isinstance(shape, Adds) else (shape.body,)
     names = {str(leaf) for body in bodies for leaf in body.leaves(Operation.CELL, Operation.PUBLIC)}
     if isinstance(shape, Cells):

@@ -81,7 +81,8 @@ def _error(formula: Formula, rows: Fraction, classes: int) -> _Error:
         case Operation.CELL | Operation.CLASS | Operation.PART:
             return _share_error(rows, 1, Fraction())
         case Operation.ADD:
-            return _sum(*parts, is_whole(formula))
+            one, other = parts
+            return _sum(one, other, whole=is_whole(formula))
         case Operation.MULTIPLY:
             return _product(*parts)
         case Operation.DIVIDE:
@@ -122,7 +123,7 @@ def _is_below_limit(largest: Fraction) -> bool:
     return largest < 1 / UNIT_ROUNDOFF
 
 
-def _sum(one: _Error, other: _Error, whole: bool = True) -> _Error:
+def _sum(one: _Error, other: _Error, *, whole: bool = True) -> _Error:
     """Return the error of a sum, whose terms have only whole values if `whole` is true."""
     largest = one.largest + other.largest
     sign = one.sign if one.sign == other.sign else 0

@@ -177,7 +177,7 @@ def test_a_score_that_is_no_number_is_refused() -> None:
     ("shape", "claim", "says"),
     [
         (GINI, Claim("rise", 1, group=3), "no rule covers several rows"),  # 3 rows raise it by 3
-        (GINI, Claim("replaced", 2, group=2), "no rule covers several rows"),
+        (MAX, Claim("fall", 0, group=2), "no rule covers several rows"),
         (GINI, Claim("linf", 2), "cannot be claimed of a score"),
         (JACCARD, Claim("l1", 1), "cannot be claimed of a score"),
         (JACCARD, Claim("rise", 1, replaced=True), "'rise when replaced <= 1' cannot be claimed of a score"),
