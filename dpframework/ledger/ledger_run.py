@@ -33,13 +33,14 @@ from dpframework.plan.plan import Plan
 from dpframework.run.gate import Gate
 from dpframework.run.observers import Observer
 from dpframework.run.release_scope import Charge, require_own
+from dpframework.run.run_recorder_interface import Recorder
 from dpframework.tables.contribution_bounding import KEY_BYTES
 from dpframework.tables.engine_base import Engine
 from dpframework.version import __version__
 
 
 @final
-class LedgerRun(Observer):
+class LedgerRun(Observer, Recorder):
     """One run of a study that is charged to a data set of a ledger. `Ledger.run` returns it, for `Study.run`.
 
     Attributes

@@ -8,7 +8,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import Accountant
-from dpframework.facts.errors import DPFrameworkError, RunStopped, is_failure
+from dpframework.facts.errors import DPFrameworkError, InputError, RunStopped, is_failure
 from dpframework.mechanisms.randomness import Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.plan.nodes import Sequential
 from dpframework.run.gate import Gate
@@ -79,6 +79,8 @@ class StudyRun:
         randomness: Randomness = SystemRandomness(chosen) if seed is None else SeededRandomness(seed)
         budget = accountant or self.plan.accountant()
         budget.require_fit(self.plan)
+        if not isinstance(ledger, Recorder | None):
+            raise InputError(f"the ledger is a {type(ledger).__name__}; give the output of Ledger.run")
         if ledger is None:
             return self._make(table, budget, randomness, observers, None)
         with ledger.recording(self.plan, randomness):
@@ -102,6 +104,8 @@ class StudyRun:
         run = budget.open(plan)
         told = (*registry().observers, *observers)
         gate = Gate(engine, randomness, told) if ledger is None else ledger.gate(engine, randomness, told)
+        if ledger is not None and gate.recorder is None:
+            raise InputError(f"the gate of {type(ledger).__name__} records no charge; give it a recorder")
         # The plan is charged before the engine gets the rows, since the rows may make the engine fail.
         if ledger is not None:
             ledger.open()
