@@ -338,6 +338,21 @@ class ReadsAnything(Planted):
         return super().open(attrs.evolve(files, out_of_domain="clamp"))
 
 
+class ReadsByTypes(Planted):
+    """The schema's null texts are taken for a matter of CSV files."""
+
+    def open(self, files: TableFiles) -> Any:
+        return super().open(attrs.evolve(files, schema=attrs.evolve(files.schema, read=None)))
+
+
+class KnowsTwoPolicies(Planted):
+    """What is no error is clamped."""
+
+    def open(self, files: TableFiles) -> Any:
+        policy = "clamp" if files.out_of_domain == "missing" else files.out_of_domain
+        return super().open(attrs.evolve(files, out_of_domain=policy))
+
+
 class Shows(Planted):
     """A handle that says how many rows it holds."""
 
@@ -461,6 +476,8 @@ PLANTED: dict[type[Planted], str] = {
     FewParts: r"the part that is left after many splits: \d+ rows are counted of \d+: rows are counted twice",
     DerivesByPosition: r"part \d with a derived attribute: as many rows as expected, but in other cells",
     ReadsAnything: "files are opened that are refused in memory",
+    ReadsByTypes: "two texts stand for a missing cell: labels: as many rows as expected, but in other cells",
+    KnowsTwoPolicies: "numbers outside of their bounds are missing: labels and costs: as many rows as expected",
     Shows: "a handle shows the number of its rows",
     SendsItsRows: "a handle pickles with its rows",
     KeepsTables: "rows are kept from an earlier table of the same place: all rows: 43 rows are counted of 32",

@@ -46,6 +46,7 @@ from dpframework.verify.tables.engine_tables import (
     histograms,
     miscount,
     odd_counts,
+    read_in_each_way,
     write,
     write_odd,
 )
@@ -54,6 +55,7 @@ from dpframework.verify.tables.repeated_count_conformance import RepeatedCountCo
 from dpframework.verify.tables.unit_sample_check import assert_units_sampled
 
 ODD_ROWS = 4_000  # the rows of a table with labels and numbers that databases confuse
+FEW_ROWS = 300  # the rows of such a table that is read by other rules
 LARGE = (70_000, 12_000, 1_001)  # the rows of large files, the first with more rows than 16 bits can count
 COMMON = 0.95  # the share of the rows of large files that are put into one ward
 SHORT = (40, 1, 30)  # the rows of short files, in which every person has more rows than a unit may keep
@@ -157,6 +159,15 @@ class EngineConformance(RepeatedCountConformance, LeakConformance):
         problem = difference(odd_counts(self.engine, rows), odd_counts(InMemory(), expected))
         self._require(problem is None, str(problem))
         self.engine.drop(rows)
+
+    def test_cells_are_read_by_the_rules_of_the_table(self, tmp_path: Path) -> None:
+        """Null texts, the policy for values out of domain, and columns derived row by row are those of the table."""
+        for how, files in read_in_each_way(write_odd(tmp_path, FEW_ROWS)).items():
+            rows, expected = self._open_both(files)
+            found = odd_counts(self.engine, rows, files.schema)
+            problem = difference(found, odd_counts(InMemory(), expected, files.schema))
+            self._require(problem is None, f"{how}: {problem}")
+            self.engine.drop(rows)
 
     def test_many_functions_are_counted_in_one_call(self, tmp_path: Path) -> None:
         """Each function gets the counts that it gets alone, in 64 bits, for all rows and for several parts together."""

@@ -12,6 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Boolean, Categorical, Numeric
+from dpframework.facts.derived_columns import derive
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.logical_descriptions import And, Below, Cases, Equals, Not, Or
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.row_partitions import Cut
@@ -119,9 +121,23 @@ def write_odd(folder: Path, rows: int) -> TableFiles:
     return TableFiles(folder, ODD)
 
 
-def odd_counts(engine: Engine, rows: Rows) -> dict[str, Any]:
+def read_in_each_way(files: TableFiles) -> dict[str, TableFiles]:
+    """Return a table from `write_odd`, to be read by other public rules, by the names that messages use for these."""
+    nulls = attrs.evolve(ODD, read={"null": ["a", "b"]})
+    of_one = attrs.evolve(ODD, read={"columns": {"label": {"null": ["1"]}}})
+    derived = attrs.evolve(ODD, derive=[derive("dear", "cost > 0.1"), derive("half", "cost / 2", lower=0, upper=9)])
+    return {
+        "numbers outside of their bounds are missing": attrs.evolve(files, out_of_domain=OutOfDomain.MISSING),
+        "two texts stand for a missing cell": attrs.evolve(files, schema=nulls),
+        "a text stands for a missing cell of one column": attrs.evolve(files, schema=of_one),
+        "with derived columns": attrs.evolve(files, schema=derived),
+    }
+
+
+def odd_counts(engine: Engine, rows: Rows, schema: Schema = ODD) -> dict[str, Any]:
     """Return the counts and sums of a table from `write_odd`, for all rows and for the parts by label."""
     asked: dict[str, Query] = {
+        **{f"the derived column {one.name}": Histogram(one) for one in schema.attributes[len(ODD.attributes) :]},
         "labels": Histogram(ODD["label"]),
         "labels and costs": JointHistogram(ODD.attributes),
         "the sum of costs": BoundedSum(ODD["cost"]),
