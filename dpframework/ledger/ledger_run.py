@@ -76,8 +76,7 @@ class LedgerRun(Observer, Recorder):
         self._reads = self._ended = self._failed = self._drawing = False
         self._charged: list[str] = []  # the paths of the releases in the ledger
         self._kept: dict[int, StoredRelease] = {}  # the releases in the journal
-        self._number = 0  # the number of the current release
-        self._head, self._process = START, this_process()
+        self._number, self._head, self._process = 0, START, this_process()  # the number is that of the current release
 
     @property
     def period(self) -> str:

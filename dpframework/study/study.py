@@ -381,8 +381,7 @@ class Study:
         accountant
             An accountant whose budget several studies of the same people share. By default the study's own budget.
         ledger
-            The output of `Ledger.run`. The whole plan is charged to this ledger before the first release. No other
-            kind of ledger is accepted. To record charges elsewhere too, give an observer.
+            The output of `Ledger.run`, and nothing else. The whole plan is charged to it before the first release.
 
         Raises
         ------

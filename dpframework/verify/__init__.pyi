@@ -38,6 +38,7 @@ from .miners.distinguisher import (
     distinguish as distinguish,
 )
 from .miners.replay_audit import audit as audit
+from .plan_check_conformance import CheckConformance as CheckConformance
 from .queries.sensitivity_report import (
     MeasuredChange as MeasuredChange,
     SensitivityReport as SensitivityReport,

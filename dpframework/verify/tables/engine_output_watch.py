@@ -29,12 +29,15 @@ class Overheard:
     Attributes
     ----------
     lines
-        Printed lines, messages of level INFO or above, and the commands of the processes that it started.
+        Printed lines, messages of level INFO or above, and commands.
+    commands
+        The commands of the processes that it started.
     hosts
         The hosts and ports that it connected or sent to.
     """
 
     lines: list[str] = attrs.field(factory=list)
+    commands: list[str] = attrs.field(factory=list)
     hosts: set[str] = attrs.field(factory=set)
 
 
@@ -48,7 +51,8 @@ def _hook(event: str, given: tuple[Any, ...]) -> None:
     if event in STARTS:
         command = given[STARTS[event]]
         parts = command if isinstance(command, list | tuple) else [command]
-        _listening[-1].lines.append(" ".join(os.fsdecode(part) for part in parts))
+        _listening[-1].commands.append(" ".join(os.fsdecode(part) for part in parts))
+        _listening[-1].lines.append(_listening[-1].commands[-1])
     elif event in SENDS and isinstance(given[1], tuple):
         _listening[-1].hosts.add(f"{given[1][0]}:{given[1][1]}")
 
