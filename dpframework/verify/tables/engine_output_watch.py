@@ -15,8 +15,8 @@ from typing import Any, final
 
 import attrs
 
-STARTS = {"subprocess.Popen": 1, "os.system": 0, "os.exec": 1, "os.posix_spawn": 1}  # events, and where the command is
-SENDS = ("socket.connect", "socket.sendto", "socket.sendmsg")
+_STARTS = {"subprocess.Popen": 1, "os.system": 0, "os.exec": 1, "os.posix_spawn": 1}  # events, and where the command is
+_SENDS = ("socket.connect", "socket.sendto", "socket.sendmsg")
 #: A word, or a whole number, perhaps with commas. Numbers with a point do not count, since most of them are durations.
 _WORD = re.compile(r"[^\W\d]\w*|(?<![\d.])(?<!\d,)\d+(?:,\d{3})*(?![.,]?\d)")
 
@@ -48,12 +48,12 @@ _hooked: list[bool] = []
 def _hook(event: str, given: tuple[Any, ...]) -> None:
     if not _listening:
         return
-    if event in STARTS:
-        command = given[STARTS[event]]
+    if event in _STARTS:
+        command = given[_STARTS[event]]
         parts = command if isinstance(command, list | tuple) else [command]
         _listening[-1].commands.append(" ".join(os.fsdecode(part) for part in parts))
         _listening[-1].lines.append(_listening[-1].commands[-1])
-    elif event in SENDS and isinstance(given[1], tuple):
+    elif event in _SENDS and isinstance(given[1], tuple):
         _listening[-1].hosts.add(f"{given[1][0]}:{given[1][1]}")
 
 
