@@ -115,6 +115,7 @@ def test_only_one_module_of_the_project_opens_files_to_write_them():
         "verify/tables/row_independence_checks.py": "into a temporary folder",
         "verify/tables/engine_tables.py": "into pytest's folder",
         "verify/tables/people_table_files.py": "into pytest's folder",
+        "verify/tables/leak_conformance.py": "makes a folder in pytest's folder",
         "lab/experiment/store.py": "makes its folder",
         "lab/run_cost_forecast.py": "tells Linux to forget the most memory that the process had",
         "facts/output_overwrite_rule.py": "reads",
