@@ -12,7 +12,7 @@ import attrs
 from dpframework.accountant import Accountant, AccountedPlan
 from dpframework.checks import Finding, Severity, findings
 from dpframework.checks.base import Findings
-from dpframework.facts.errors import InputError, PlanRefused
+from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused, first_line
 from dpframework.facts.notebook_html import html_budget, html_table
 from dpframework.facts.privacy_losses import readable
 from dpframework.facts.value_checks import check_counts
@@ -76,8 +76,18 @@ class StudyPlan(AccountedPlan, Drawable):
         bounds, costs = {}, {}
         for part in planned_parts(self):
             miner = None if self.schema is None else self.makers.get(part.name) or self._rebuild_miner(part.name)
-            bounds[part.name] = tuple(part.bounds_of_steps() if miner is None else miner.error_bounds(part))
-            cost = None if miner is None else miner.run_cost(part)
+            if miner is None:
+                bounds[part.name] = tuple(part.bounds_of_steps())
+                continue
+            try:
+                bounds[part.name], cost = tuple(miner.error_bounds(part)), miner.run_cost(part)
+            except DPFrameworkError:
+                raise
+            except Exception as error:  # else a check that reads these bounds would be blamed
+                what = f"{type(error).__name__}: {first_line(error)}"
+                raise InputError(
+                    f"result '{part.name}': miner '{miner.name}' fails to state its error bounds or costs ({what})"
+                ) from error
             if cost is not None:
                 costs[part.name] = cost
         return MappingProxyType(bounds), MappingProxyType(costs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
 import polars as pl
 import pytest
 
@@ -165,3 +166,27 @@ def test_an_error_is_our_own_if_our_code_raises_it() -> None:
     assert not raised_here(theirs)
     interrupt = KeyboardInterrupt()
     assert without_text(interrupt) is interrupt
+
+
+@attrs.frozen
+class Boundless(dpf.Miner):
+    """A miner whose bounds have a bug."""
+
+    name = "boundless"
+
+    def plan(self, schema: dpf.Schema) -> Any:
+        return dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1))
+
+    def mine(self, table: Any) -> Any:
+        return table.release("n")
+
+    def error_bounds(self, part: Any) -> Any:
+        return part.bounds["n"]
+
+
+def test_a_miner_that_cannot_state_its_error_is_named_and_not_the_check_that_asks() -> None:
+    found = dpf.Study(SCHEMA, epsilon=1)
+    found.add("m", Boundless())
+    says = r"^result 'm': miner 'boundless' fails to state its error bounds or costs \(AttributeError: "
+    with pytest.raises(dpf.InputError, match=says):
+        found.plan().check()
