@@ -32,6 +32,8 @@ from dpframework.verify.mechanisms.sampler_statistics import (
     are_unlike,
     errors_of,
     noise_size,
+    preview_problems,
+    variance_problems,
     with_scale,
 )
 from dpframework.verify.queries.schema_variants import SPENT, related_mechanisms
@@ -72,10 +74,9 @@ def puts_out_each_number(mechanism: Mechanism, answer: NDArray[Any], calibration
     for length in lengths:
         fit = calibration if length == answer.size else calibrate_long(mechanism, calibration, length)
         if fit is not None:
-            output = mechanism.release(
-                np.resize(answer, length), fit, SeededRandomness(0).handed(mechanism.assumptions)
-            )
-            if output_numbers(output).size != length:
+            longer, handed = np.resize(answer, length), SeededRandomness(0).handed(mechanism.assumptions)
+            outputs = [mechanism.release(longer, fit, handed) for _ in range(REPEATED)]
+            if any(output_numbers(output).size != length for output in outputs):
                 return False
     return True
 
@@ -123,15 +124,19 @@ def _bad_candidates(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibrati
     from scipy.stats import binom
 
     scores, unit, best = zeros.copy(), float(longer.unit), zeros.size // 3
-    scores[best] = math.ceil(math.log(zeros.size) * float(longer.scale) / unit) * unit
+    ahead = math.ceil(math.log(zeros.size) * float(longer.scale) / unit) * unit
+    scores[best] = ahead
     stated = 1 - math.exp(mechanism.log_density(scores, best, longer))
     handed = SeededRandomness(5).handed(mechanism.assumptions)
-    bad = sum(int(mechanism.release(scores, longer, handed)) != best for _ in range(EQUAL))
+    are_bad = np.array([int(mechanism.release(scores, longer, handed)) != best for _ in range(EQUAL)])
+    bad = int(are_bad.sum())
     if 2 * min(binom.cdf(bad, EQUAL, stated), binom.sf(bad - 1, EQUAL, stated)) < FALSE_ALARM:
         yield (
             f"of {zeros.size} candidates all but one are bad, and one of the bad is chosen in {bad} of {EQUAL} draws; "
             f"its log-density states a probability of {stated:.2g}: are unlikely candidates left out?"
         )
+        return
+    yield from preview_problems(longer.preview, are_bad[:, None] * float(ahead))
 
 
 def _few_candidates(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
@@ -156,8 +161,17 @@ def _few_candidates(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibrati
 
 
 def _off_scale(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration, draws: int = REPEATED) -> Iterator[str]:
+    yield from _off_scale_in(_draw(mechanism, zeros, longer, draws), mechanism, zeros, longer)
+
+
+def _draw(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calibration, draws: int) -> list[Any]:
     handed = SeededRandomness(4).handed(mechanism.assumptions)
-    outputs = [mechanism.release(zeros, longer, handed) for _ in range(draws)]
+    return [mechanism.release(zeros, calibration, handed) for _ in range(draws)]
+
+
+def _off_scale_in(
+    outputs: Sequence[Any], mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration
+) -> Iterator[str]:
     for factor, words in OFF:
         off = with_scale(longer, factor)
         ratio = math.fsum(
@@ -259,7 +273,7 @@ def _correlation(noise: NDArray[np.float64]) -> str | None:
 
 
 def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibration) -> Iterator[str]:
-    """Draw at far smaller and far larger epsilon or rho, where a mechanism might use other code.
+    """Draw at far smaller and far larger epsilon or rho, where a mechanism might use other code or state other errors.
 
     The parameters are those of `long_answer_problems`. Only arrays of numbers are tried.
     """
@@ -268,14 +282,26 @@ def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibr
     some = np.zeros(AMOUNT_LONG, dtype=answer.dtype)
     for how, other, changed in other_amount_calibrations(mechanism, calibration):
         try:
-            found = list(
-                _bad_candidates(other, some, changed) if other.selects else _off_scale(other, some, changed, 1)
-            )
+            found = list((_bad_candidates if other.selects else _bad_numbers)(other, some, changed))
         except Exception as error:
             found = [f"a release fails with {type(error).__name__}: {error}"]
         if found:
             yield f"{how}, {found[0]}"
             return
+
+
+def _bad_numbers(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
+    """Draw once for many numbers, and compare their noise with the claimed scale and with the preview."""
+    (output,) = outputs = _draw(mechanism, zeros, longer, 1)
+    yield from _off_scale_in(outputs, mechanism, zeros, longer)
+    if not adds_up(mechanism, zeros, output, longer):
+        return  # by the log-density, the numbers depend on each other
+    errors = errors_of(outputs, zeros).T
+    # If 0 does not lie between the numbers, it is beyond the public range to which the mechanism clips its outputs.
+    between = bool(errors.min() <= 0 <= errors.max())
+    yield from preview_problems(longer.preview, np.abs(errors), mean_is_known=between)
+    if between:
+        yield from variance_problems(longer, np.square(errors[:, 0]))
 
 
 def other_amount_calibrations(

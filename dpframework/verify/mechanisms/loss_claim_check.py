@@ -65,6 +65,7 @@ SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # how far values may be o
 COARSE = 0.1
 # On a coarse grid in the plane, a sum of max(0, p - exp(epsilon) q) may be off by this share of delta: it has a kink.
 KINK = 0.08
+ROUNDED = 1e-13  # how far a sum of thousands of rounded probabilities may be off
 
 
 def check_losses(
@@ -197,7 +198,8 @@ class _LossComparison:
             whole = [_Curve(*pair, False) for pair in weighed.whole]
             pure, rho = losses.pure.under(relation), losses.zcdp.under(relation)
             if exact:
-                claims += [] if pure is None else [_claim_beside_delta(where, pure, exact, whole, SLACK["delta"])]
+                slack = _slack_beside_delta(exact, weighed.in_cells)
+                claims += [] if pure is None else [_claim_beside_delta(where, pure, exact, whole, slack)]
                 rho = None
             elif pure is not None:
                 found = max((_Curve(*pair, False).epsilon for pair in (*weighed.pairs, *weighed.whole)), default=0.0)
@@ -258,10 +260,11 @@ class _LossComparison:
         self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
     ) -> Iterator[LossClaim]:
         """Yield the claims of a release with an exact delta. Each claim bounds the probability beyond an epsilon."""
-        slack = KINK * float(exact) if _on_coarse_grids(calibration, curves) else SLACK["delta"]
+        coarse = _on_coarse_grids(calibration, curves)
+        slack = KINK * float(exact) if coarse else SLACK["delta"]
         pure, rho = (amount.under(relation) for amount in (calibration.losses.pure, calibration.losses.zcdp))
         if pure is not None:
-            yield _claim_beside_delta(where, pure, exact, curves, slack)
+            yield _claim_beside_delta(where, pure, exact, curves, _slack_beside_delta(exact, coarse))
         if rho is not None:
             converted = [(delta, zcdp_to_epsilon(rho, delta)) for delta in DELTAS]
             claims = [
@@ -319,7 +322,12 @@ def _claim_beside_delta(
 ) -> LossClaim:
     """Return the claim of an exact delta beside a pure epsilon."""
     kind = f"exact delta beyond epsilon {float(pure):.6g}"
-    return LossClaim(where, kind, float(exact), _delta_beyond(pure, curves), min(slack, float(exact) * TOLERANCE))
+    return LossClaim(where, kind, float(exact), _delta_beyond(pure, curves), slack)
+
+
+def _slack_beside_delta(exact: Fraction, coarse: bool) -> float:
+    """Return how far the probability beyond an epsilon may be off. It is a sum of terms that are rounded."""
+    return KINK * float(exact) if coarse else max(min(SLACK["delta"], float(exact) * TOLERANCE), ROUNDED)
 
 
 def _delta_beyond(epsilon: Fraction, curves: Iterable[_Curve]) -> float:

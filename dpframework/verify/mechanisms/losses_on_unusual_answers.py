@@ -12,7 +12,7 @@ computed. The pairs of answers are:
   claimed, outputs are drawn, and bound a Renyi divergence (see `sampler_statistics.renyi_at_least`).
 - Single numbers that a row moves past a power of two or of ten.
 - Choices among 2 to 1000 candidates (see `losses_on_unusual_scores`). Their scores are equal, all of them are large, or
-  one of them is far ahead or far behind.
+  one or two of them are far ahead, or one is far behind.
 
 Except for that bound, no draw decides: every value found is at most the true loss, up to rounding. With a probability
 of at most 1e-6, the bound of some pair is above the true divergence, so that a mechanism whose claims hold fails.
@@ -48,7 +48,7 @@ from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
 from dpframework.verify.mechanisms.release_failure_check import drawn_output, stated_density, takes_answer
 from dpframework.verify.mechanisms.sampler_statistics import noise_size
 from dpframework.verify.miners.neighbour_pair_search import last_before
-from dpframework.verify.queries.schema_variants import related_mechanisms
+from dpframework.verify.queries.schema_variants import SPENT, related_mechanisms
 
 LENGTHS = (1, 2, 3, 5, 7, 17, 256, 1000)  # how many numbers answers have, or how many candidates there are
 MOVED_LENGTHS = (1, 3)  # the lengths at which answers have numbers of many sizes, and scores are large
@@ -65,9 +65,13 @@ DOMINANT = 10**4  # is added to the first number of an answer of three or more, 
 FRACTION = 0.123456789  # is added to real numbers, since a mechanism may round them
 FINER = Fraction(1, 1000)  # real numbers are tried with this share of their sensitivity, too
 AMOUNTS = (Fraction(1, 64), Fraction(5, 9), Fraction(9, 4), Fraction(64))  # shares of what a mechanism spends
+DELTA_AMOUNTS = (Fraction(1, 10**3), Fraction(1, 10**6))  # shares of the delta of its own that it spends
 MOST_STEPS = 400  # the most values of a number whose probabilities are listed
-MOST_STEPS_WITH_DELTA = 2_000  # the same for noise that ends, as a delta of its own allows
-UNLISTED = 1e-6  # the largest logarithm of the sum of the probabilities that are listed for such noise
+MOST_STEPS_WITH_DELTA = 2_000  # the same if the mechanism has a delta of its own, so that its noise may end
+UNLISTED = 1e-6  # the largest logarithm of the sum of the probabilities that are listed beside such a delta
+#: Into how many cells a scale of noise with a density is divided, and how far the logarithm of the sum over cells may
+#: be off, such as at an end of the noise.
+CELLS, MOST_CELLS, ROUGH = 64, 20_000, 0.02
 REACH = {Norm.L1: 35.0, Norm.SQUARED_L2: 9.0}  # how far from an answer values are listed, in scales of the noise
 NEAR = (0, 1, 2, 3, 5, 20)  # how far outputs lie from an answer, in steps of the lattice and in scales of the noise
 FAR = (8, 16, 24, 32)  # outputs also lie 2 to these powers of steps away, where floats still hold the losses
@@ -92,6 +96,8 @@ class Weighed:
         The same two arrays for outputs whose probabilities, given either answer, add up to nearly 1.
     losses
         For further pairs, the losses of independent outputs that were drawn for one of the answers.
+    in_cells
+        Whether outputs have a density of real numbers, so that probabilities of cells are only approximate.
     """
 
     what: str
@@ -99,6 +105,7 @@ class Weighed:
     pairs: list[Logs]
     whole: list[Logs]
     losses: list[Floats]
+    in_cells: bool = False
 
 
 def weigh_other_answers(
@@ -136,7 +143,8 @@ def weigh_other_answers(
             pairs, whole, losses = (weigh_choices(*arguments), [], []) if other.selects else _weigh_numbers(*arguments)
             if not how and length in MOVED_LENGTHS:
                 pairs += (weigh_large_scores if other.selects else _weigh_large_numbers)(*arguments)
-            yield Weighed(f"{what}{how}", calibration, pairs, whole, losses)
+            in_cells = not other.selects and has_real_density(other, zeros, calibration)
+            yield Weighed(f"{what}{how}", calibration, pairs, whole, losses, in_cells)
 
 
 def _variants(mechanism: Mechanism, facts: QueryFacts) -> Iterator[tuple[str, Mechanism, QueryFacts]]:
@@ -148,8 +156,9 @@ def _variants(mechanism: Mechanism, facts: QueryFacts) -> Iterator[tuple[str, Me
         # Of changes that a single norm bounds, those of all numbers are the largest.
         alone = [one for one in facts.sensitivities if one.norm is mechanism.norm]
         yield f"{ONLY} {mechanism.norm} sensitivity is declared", mechanism, attrs.evolve(facts, sensitivities=alone)
-    for how, other in related_mechanisms(mechanism, AMOUNTS):
-        yield f", {how}", other, facts
+    for shares, names in ((AMOUNTS, SPENT[:2]), (DELTA_AMOUNTS, SPENT[2:])):
+        for how, other in related_mechanisms(mechanism, shares, names):
+            yield f", {how}", other, facts
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
@@ -241,20 +250,22 @@ def _as_output(points: Floats, calibration: Calibration) -> NDArray[Any]:
 def _listed(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Logs | None:
     """Return the probabilities of all values of the numbers that differ.
 
-    None if there are too many values, as for real numbers, or if the log-density is not a sum over numbers.
+    None if there are too many values, as for most real numbers, or if the log-density is not a sum over numbers.
     """
-    if has_real_density(mechanism, one, calibration):
-        return None
     unit, scale = float(calibration.unit), noise_size(mechanism, calibration)
-    gaussian = mechanism.norm is Norm.SQUARED_L2
-    stride = max(1, math.floor(scale / unit / 8)) if gaussian else 1  # for a smooth density, 8 points per scale suffice
-    shift = math.ceil(np.abs(other - one).max() / unit)
     with_delta = calibration.losses.delta != NOTHING
-    reach, most = math.ceil(REACH[mechanism.norm] * scale / unit / stride) + shift, MOST_STEPS
+    if has_real_density(mechanism, one, calibration):
+        return _listed_in_cells(mechanism, one, other, calibration) if with_delta and one.size == 1 else None
+    smooth = mechanism.norm is Norm.SQUARED_L2 and not with_delta
+    stride = max(1, math.floor(scale / unit / 8)) if smooth else 1  # for a smooth density, 8 points per scale suffice
+    shift = math.ceil(np.abs(other - one).max() / unit)
+    reach, most = math.ceil(REACH[mechanism.norm] * scale / unit / stride), MOST_STEPS
     if with_delta:
-        reach, most = _last_step(mechanism, one, calibration) + shift, MOST_STEPS_WITH_DELTA
-    if 2 * reach + 1 > most or not _adds_up(mechanism, one, calibration):
+        last, most = _last_step(mechanism, one, calibration), MOST_STEPS_WITH_DELTA
+        reach = last if last < most else reach
+    if 2 * (reach + shift) + 1 > most or not _adds_up(mechanism, one, calibration):
         return None
+    reach += shift
     start = np.rint(one / unit)
     found = np.zeros(1), np.zeros(1)
     for k in np.flatnonzero(one != other):
@@ -272,6 +283,22 @@ def _listed(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibr
         here, there = (logs - mass for logs, mass in zip(listed, rest, strict=True))
         found = np.add.outer(found[0], here).ravel(), np.add.outer(found[1], there).ravel()
     return found
+
+
+def _listed_in_cells(
+    mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration
+) -> Logs | None:
+    """Return the probabilities of short cells of a number that has a density, or None if they do not add up to 1."""
+    scale, middle = noise_size(mechanism, calibration), float(one[0] + other[0]) / 2
+    reach = REACH[mechanism.norm] * scale + abs(float(other[0] - one[0]))
+    number = math.ceil(reach * CELLS / scale)
+    if 2 * number > MOST_CELLS:
+        return None
+    outputs = [np.array([middle + k * scale / CELLS]) for k in range(-number, number + 1)]
+    listed = densities(mechanism, one, other, outputs, calibration)
+    here, there = (logs + math.log(scale / CELLS) for logs in listed)
+    rough = any(not abs(float(np.logaddexp.reduce(logs))) <= ROUGH for logs in (here, there))
+    return None if rough else (here, there)
 
 
 def _last_step(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> int:

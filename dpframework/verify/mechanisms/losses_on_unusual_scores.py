@@ -1,4 +1,4 @@
-"""Losses on the scores of candidates: equal, one far ahead or far behind, and all of them large.
+"""Losses on the scores of candidates: equal, one or two far ahead, one far behind, and all of them large.
 
 The log-probabilities of candidates are compared, given the scores on two neighbouring tables (see
 `losses_on_unusual_answers`).
@@ -41,7 +41,10 @@ def densities(mechanism: Mechanism, one: Any, other: Any, outputs: Sequence[Any]
 
 
 def weigh_choices(mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int) -> list[Logs]:
-    """Weigh the first and the last candidate, where the first is equal to the others, ahead of them, or behind them."""
+    """Weigh the first and the last candidate, where the first is equal to the others, ahead of them, or behind them.
+
+    Also weigh ties for the best score.
+    """
     if length < 2:
         return []
     facts, pairs = calibration.facts, []
@@ -54,6 +57,24 @@ def weigh_choices(mechanism: Mechanism, calibration: Calibration, relation: Rela
             one = _scores(gap, length, facts)
             other = _scores(gap + change[0] - change[1], length, facts)
             pairs.append(densities(mechanism, one, other + _whole(change[1], facts), (0, length - 1), calibration))
+    return pairs + _weigh_ties(mechanism, calibration, changes, length)
+
+
+def _weigh_ties(mechanism: Mechanism, calibration: Calibration, changes: Sequence[Floats], length: int) -> list[Logs]:
+    """Weigh the first, the second and the last of three or more candidates. The first and the last are equally good.
+
+    All others are behind these two. A row moves the first score, and all others, so that the tie ends.
+    """
+    if length < 3:
+        return []
+    ahead = math.ceil(FAR_AHEAD[0] * noise_size(mechanism, calibration))
+    one = _scores(ahead, length, calibration.facts)
+    one[-1] = one[0]
+    pairs = []
+    for change in changes:
+        other = one + _whole(change[1], calibration.facts)
+        other[0] = one[0] + _whole(change[0], calibration.facts)
+        pairs.append(densities(mechanism, one, other, (0, 1, length - 1), calibration))
     return pairs
 
 

@@ -33,6 +33,7 @@ GAPS = (0, 1, 4)  # how far scores lie below the best one, in scales of the nois
 # How far around the answers outputs are listed, in scales of the noise, by the number of coordinates of an answer.
 WIDTH = {1: 25, 2: 12}
 MOST_POINTS = {1: 4_000, 2: 120}  # how many points an axis has at most, roughly, by the number of coordinates
+BESIDE = (1, 2, 3, 5)  # beside how many other keys a key is new
 MOST_DRAWN = 400  # how many outputs are drawn, at most, if they cannot be listed
 CELLS = 16  # when a density is summed over cells, a scale of the noise is at least this many cells long
 FLATTENING = 3  # the factor by which the noise is widened when outputs are drawn
@@ -118,10 +119,14 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
     facts = calibration.facts
     scale = noise_size(mechanism, calibration)
     if facts.unlisted:
-        # One row is added, or is replaced by a row with another key. Some of the keys have a single row.
+        # One row is added, or is replaced by a row with another key. Some of the keys have a single row. A key that is
+        # new must leave the counts of other keys, and whether they are shown, as they are.
         if relation is Relation.ADD_OR_REMOVE_ONE:
             for rows in (0, 1, 2, 5, 9):
                 yield KeyCounts.of({"a": rows}), KeyCounts.of({"a": rows + 1})
+            for rows, number in itertools.product((5, 9), BESIDE):
+                others = {f"b{k}": rows for k in range(number)}
+                yield KeyCounts.of(others), KeyCounts.of({"a": 1, **others})
             return
         for rows in (0, 40):
             yield KeyCounts.of({"a": rows + 1}), KeyCounts.of({"a": rows, "b": 1})

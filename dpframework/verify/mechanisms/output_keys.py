@@ -57,10 +57,12 @@ def output_numbers(output: Any) -> NDArray[np.float64]:
     --------
     >>> output_numbers({"counts": [1, 2], "text": "few"}).tolist()
     [1.0, 2.0]
+    >>> output_numbers("few").tolist()
+    []
     """
-    if isinstance(output, Mapping | list | tuple) or attrs.has(type(output)):
-        return np.fromiter(_parts(output), dtype=np.float64)
-    return np.asarray(output, dtype=np.float64).ravel()
+    if isinstance(output, NUMBERS):
+        return np.asarray(output, dtype=np.float64).ravel()
+    return np.fromiter(_parts(output), dtype=np.float64)
 
 
 def _parts(output: Any) -> Iterator[float]:

@@ -27,7 +27,7 @@ from dpframework.verify.mechanisms.long_answer_noise_checks import (
 from dpframework.verify.mechanisms.noise_shape_check import noise_shape_problems
 from dpframework.verify.mechanisms.output_probability_sum_check import total_problems
 from dpframework.verify.mechanisms.sampler_statistics import FALSE_ALARM, are_unlike, errors_of
-from dpframework.verify.mechanisms.too_few_random_bits_check import bit_problems
+from dpframework.verify.mechanisms.too_few_random_bits_check import bit_problems, table_problems
 from dpframework.verify.miners.value_comparison import same
 
 REPEATED = 8  # how many draws are repeated with the same randomness, one by one and together
@@ -125,7 +125,7 @@ def _find_swapped_outputs(
 
 
 def _count_bits(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
-    """Count the random bits of many answers that are drawn together, and of a very long answer."""
+    """Count the random bits of many answers that are drawn together, and of a very long answer, and its values."""
     together = [answer] * TOGETHER
     many = [answer] * max(MANY_TOGETHER // answer.size, 2)
     batches = type(mechanism).release_many is not Mechanism.release_many
@@ -140,6 +140,7 @@ def _count_bits(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibra
     if longer is not None:
         zeros = [np.zeros(LONG, dtype=answer.dtype)]
         yield from bit_problems(mechanism, zeros, longer, f"an answer of {LONG} numbers")
+        yield from table_problems(mechanism, zeros[0], longer)
 
 
 def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator[str]:

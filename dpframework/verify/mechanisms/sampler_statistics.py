@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms import Calibration, Mechanism, Preview
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores
 from dpframework.verify.mechanisms.output_keys import output_key, output_numbers
@@ -219,18 +219,20 @@ class DrawnOutputs:
         return adds_up(self.mechanism, np.asarray(self.answer), self.outputs[0], self.calibration)
 
     def numbers(self) -> NDArray[np.float64]:
-        """Return the outputs as numbers, shape (draws, coordinates). A key that is not shown counts as 0."""
+        """Return the outputs as numbers, shape (draws, coordinates). A key that is not shown counts as 0.
+
+        If some outputs have more numbers than others, only the first ones that all of them have are returned.
+        """
         if isinstance(self.answer, KeyCounts):
             keys = self.answer.keys
             return np.array([[output.get(key, 0) for key in keys] for output in self.outputs], dtype=np.float64)
-        return np.array([output_numbers(output) for output in self.outputs])
+        drawn = [output_numbers(output) for output in self.outputs]
+        fewest = min(map(len, drawn))
+        return np.array([numbers[:fewest] for numbers in drawn])
 
     def _promise(self) -> Iterator[str]:
         if not self._numeric:
             return  # the preview promises a distance from the answer only for numbers
-        from scipy.stats import binom
-
-        preview = self.calibration.preview
         answer = np.asarray(self.answer, dtype=np.float64).ravel()
         numbers, between = self.numbers(), True
         if self.mechanism.selects:
@@ -240,33 +242,50 @@ class DrawnOutputs:
             between = bool(((numbers.min(axis=0) <= answer) & (answer <= numbers.max(axis=0))).all())
         else:
             return  # the output does not have a number for each number of the answer
-        beyond = int((errors[:, 0] > preview.within * (1 + 1e-9)).sum())
-        if not math.isnan(preview.within) and binom.sf(beyond - 1, len(errors), 1 - WITHIN) < FALSE_ALARM:
-            promised = f"the {preview.within:.3g} that its preview promises at 95 %"
-            yield f"{beyond} of {len(errors)} errors are beyond {promised}"
         # The expected error of counts is that of shown counts, and a hidden count looks like a shown 0. An answer that
         # does not lie between outputs is beyond the public range to which a mechanism clips its outputs.
-        if self.mechanism.shows_keys or not between:
-            return
-        if mean_exceeds(errors.mean(axis=1), SLACK * preview.expected):
-            promised = f"the {preview.expected:.3g} that its preview expects"
-            yield f"the mean error is {errors.mean():.3g}, more than {promised}"
-        if not self.mechanism.selects:
-            yield from self._variance(np.square(errors).mean(axis=1))
-
-    def _variance(self, squares: NDArray[np.float64]) -> Iterator[str]:
-        try:
-            stated = self.calibration.variance
-        except InputError:
-            return  # the mechanism states no variance
-        # The stated variance may be that of noise before it was rounded to the lattice, by half a step at most.
-        if mean_exceeds(squares, SLACK * stated + (float(self.calibration.unit) / 2) ** 2):
-            yield f"the mean square of the noise is {squares.mean():.3g}, more than its variance of {stated:.3g}"
+        known = between and not self.mechanism.shows_keys
+        yield from preview_problems(self.calibration.preview, errors, mean_is_known=known)
+        if known and not self.mechanism.selects:
+            yield from variance_problems(self.calibration, np.square(errors).mean(axis=1))
 
 
 def _varies(numbers: NDArray[np.float64]) -> bool:
     """Tell whether numbers differ often enough for a test of correlation, which assumes many different numbers."""
     return len(numbers) - int(np.unique(numbers, return_counts=True)[1].max()) >= FEWEST_UNLIKE
+
+
+def preview_problems(preview: Preview, errors: NDArray[np.float64], *, mean_is_known: bool = True) -> Iterator[str]:
+    """Yield a sentence if errors are larger than a preview says. A correct one is refused with a probability of 2e-6.
+
+    Parameters
+    ----------
+    preview
+        The preview, of which a bound that is not a number promises nothing.
+    errors
+        The absolute errors of independent draws, shape (draws, numbers). Only the first number is compared with the
+        bound that holds at 95 %, and the mean of the numbers with the expected error.
+    mean_is_known
+        Whether the expected error is compared.
+    """
+    from scipy.stats import binom
+
+    beyond = int((errors[:, 0] > preview.within * (1 + 1e-9)).sum())
+    if not math.isnan(preview.within) and binom.sf(beyond - 1, len(errors), 1 - WITHIN) < FALSE_ALARM:
+        yield f"{beyond} of {len(errors)} errors are beyond the {preview.within:.3g} that its preview promises at 95 %"
+    if mean_is_known and mean_exceeds(errors.mean(axis=1), SLACK * preview.expected):
+        yield f"the mean error is {errors.mean():.3g}, more than the {preview.expected:.3g} that its preview expects"
+
+
+def variance_problems(calibration: Calibration, squares: NDArray[np.float64]) -> Iterator[str]:
+    """Yield a sentence if the squares of independent noise are larger on average than the variance that is stated."""
+    try:
+        stated = calibration.variance
+    except InputError:
+        return  # the mechanism states no variance
+    # The stated variance may be that of noise before it was rounded to the lattice, by half a step at most.
+    if mean_exceeds(squares, SLACK * stated + (float(calibration.unit) / 2) ** 2):
+        yield f"the mean square of the noise is {squares.mean():.3g}, more than its variance of {stated:.3g}"
 
 
 def mean_exceeds(numbers: NDArray[np.float64], stated: float) -> bool:

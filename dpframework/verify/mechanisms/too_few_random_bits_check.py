@@ -7,6 +7,11 @@ outputs. So the random bits that it asks for are counted, and compared with that
 
 Bits that the mechanism asks for itself, as words or integers, may be the key of a cryptographic generator. So the check
 accepts any mechanism that asks for at least `KEY_BITS` such bits.
+
+Noise may also be looked up in a table, with an independent entry for each number. Its bits are many, but its values are
+few. Added to answers that lie close to each other, they give different outputs, so that an output tells the
+answer. So outputs are drawn for two such answers, and it is counted how many of them occur among further outputs of the
+first answer.
 """
 
 from __future__ import annotations
@@ -14,19 +19,33 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import REAL_ARITHMETIC, SeededRandomness
 from dpframework.mechanisms.uniforms import WORD_BITS
+from dpframework.verify.mechanisms.output_keys import output_numbers
+from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
+from dpframework.verify.mechanisms.sampler_statistics import adds_up, noise_size
 
 KEY_BITS = 128  # that many bits cannot be guessed, so they may be the key of a generator
 #: The share of the stated entropy that the bits must reach. Both are estimates from at least a few hundred numbers,
 #: whose error is a few per cent. Noise that is used twice reaches a share of one half.
 SHARE = 0.75
+COINCIDING = 3  # how many outputs of a long answer are drawn and compared with as many others
+#: How far the second answer lies from the first, in scales of the noise. The number is no multiple of usual lattices.
+BESIDE = 0.0123456789
+#: A table of values is reported if more than `FEWEST` outputs of the first answer occur again, and `TIMES` as many as
+#: of the second answer. Given the outputs they are compared with, both numbers are binomial. An output is likelier for
+#: the first answer by a factor of about 1.01, so the probability for correct noise is below 1e-10.
+FEWEST, TIMES = 100, 4
+LARGER = 10_000  # the factor of the sensitivity, at which noise on whole numbers has many values
 
 
 class CountedRandomness(SeededRandomness):  # type: ignore[misc]  # final, except for this test
@@ -150,3 +169,37 @@ def bit_problems(mechanism: Mechanism, answers: Sequence[Any], calibration: Cali
                 f"each number anew, or key a cryptographic generator with at least {KEY_BITS} bits"
             )
             return
+
+
+def table_problems(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calibration) -> Iterator[str]:
+    """Yield a sentence if noise has few values, which tell close answers apart.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism. It is not tested if, by its log-density, the numbers of an output depend on each other.
+    zeros
+        A long answer of zeros.
+    calibration
+        The calibration of the mechanism for this answer.
+    """
+    larger = [scale_sensitivity(one, Fraction(LARGER)) for one in calibration.facts.sensitivities]
+    wide = mechanism.calibrate(attrs.evolve(calibration.facts, sensitivities=larger), Relation.ADD_OR_REMOVE_ONE)
+    if wide is None:
+        return
+    handed = SeededRandomness(18).handed(mechanism.assumptions)
+    unit = float(wide.unit)
+    shift = zeros.dtype.type(unit * math.ceil(BESIDE * noise_size(mechanism, wide) / unit))
+
+    def drawn(answer: NDArray[Any]) -> NDArray[np.float64]:
+        return np.concatenate([output_numbers(mechanism.release(answer, wide, handed)) for _ in range(COINCIDING)])
+
+    if not adds_up(mechanism, zeros, mechanism.release(zeros, wide, handed), wide):
+        return
+    known = drawn(zeros)
+    again, beside = (int(np.isin(drawn(answer), known).sum()) for answer in (zeros, zeros + shift))
+    if again > max(FEWEST, TIMES * beside):
+        yield (
+            f"of {known.size} numbers with noise, {again} occur twice, but only {beside} occur with an answer "
+            f"{shift:.3g} away: the noise has few values, and shows the answer; draw it with 53 bits or more"
+        )

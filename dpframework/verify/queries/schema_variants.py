@@ -271,8 +271,10 @@ def with_other_numbers(miner: Miner, schema: Schema) -> Iterator[tuple[str, Mine
             yield how, other
 
 
-def related_mechanisms(mechanism: Mechanism, shares: Sequence[Fraction] = SHARES) -> Iterator[tuple[str, Mechanism]]:
-    """Yield copies of a mechanism that spend these shares of what it spends, if it has a parameter `epsilon` or `rho`.
+def related_mechanisms(
+    mechanism: Mechanism, shares: Sequence[Fraction] = SHARES, names: Sequence[str] = SPENT[:2]
+) -> Iterator[tuple[str, Mechanism]]:
+    """Yield copies of a mechanism that spend these shares of what it spends, by the parameters of these names.
 
     Examples
     --------
@@ -280,9 +282,9 @@ def related_mechanisms(mechanism: Mechanism, shares: Sequence[Fraction] = SHARES
     >>> [str(other.epsilon) for _, other in related_mechanisms(Laplace(1))]
     ['5/9', '9/4']
     """
-    for name in SPENT[:2]:
+    for name in names:
         given = getattr(mechanism, name, None)
-        if not isinstance(given, Fraction):
+        if not isinstance(given, Fraction | float):
             continue
         for share in shares:
             try:
