@@ -40,6 +40,30 @@ LEAST = 4  # with extreme uniform integers, a cut counts if it is at least 4 sca
 MOST_REQUESTS = 20_000  # the most requests of a sampler for extreme bits, with which it might otherwise never end
 
 
+class WideGenerator(np.random.Generator):
+    """A generator whose noise is of a much larger scale than it is asked for. Uniform numbers stay as they are."""
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """Draw wider noise."""
+        return super().laplace(loc, np.multiply(WIDER, scale), size)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """Draw wider noise."""
+        return super().normal(loc, np.multiply(WIDER, scale), size)
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        """Draw wider noise."""
+        return super().exponential(np.multiply(WIDER, scale), size)
+
+    def standard_normal(self, *given: Any, **named: Any) -> Any:
+        """Draw wider noise."""
+        return WIDER * super().standard_normal(*given, **named)
+
+    def standard_exponential(self, *given: Any, **named: Any) -> Any:
+        """Draw wider noise."""
+        return WIDER * super().standard_exponential(*given, **named)
+
+
 class WideRandomness(SeededRandomness):  # type: ignore[misc]  # final, except for this test
     """A source that draws noise of a much larger scale than it is asked for."""
 
@@ -50,6 +74,11 @@ class WideRandomness(SeededRandomness):  # type: ignore[misc]  # final, except f
     def discrete_gaussian(self, size: int, scale: float) -> NDArray[np.int64]:
         """Draw wider noise."""
         return super().discrete_gaussian(size, WIDER * scale)
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """A generator that draws wider noise, too."""
+        return WideGenerator(super().generator.bit_generator)
 
 
 class FarRandomness(SeededRandomness):  # type: ignore[misc]  # final, except for this test

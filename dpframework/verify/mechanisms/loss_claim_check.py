@@ -190,19 +190,19 @@ class _LossComparison:
             exact = losses.delta.under(relation)
             if exact is None:
                 continue
-            logs_of_pairs = [logs for pair in (*weighed.pairs, *weighed.whole) for logs in pair]
-            if any(np.isnan(logs).any() for logs in (*logs_of_pairs, *weighed.losses)):
+            pairs = (*weighed.pairs, *weighed.whole)
+            if any(np.isnan(logs).any() for logs in (*itertools.chain(*pairs), *weighed.losses)):
                 self.wrong.append(f"{where}: a log-density is not a number")
                 continue
             claims = []
-            whole = [_Curve(*pair, False) for pair in weighed.whole]
+            whole, rough = ([_Curve(*pair, coarse) for pair in weighed.whole] for coarse in (False, True))
             pure, rho = losses.pure.under(relation), losses.zcdp.under(relation)
             if exact:
                 slack = _slack_beside_delta(exact, weighed.in_cells)
                 claims += [] if pure is None else [_claim_beside_delta(where, pure, exact, whole, slack)]
                 rho = None
             elif pure is not None:
-                found = max((_Curve(*pair, False).epsilon for pair in (*weighed.pairs, *weighed.whole)), default=0.0)
+                found = max((_Curve(*pair, False).epsilon for pair in pairs), default=0.0)
                 claims.append(LossClaim(where, "epsilon", float(pure), found, SLACK["epsilon"]))
             if rho is not None:
                 for order in ORDERS:
@@ -211,6 +211,8 @@ class _LossComparison:
                         found = max(found, renyi_at_least(weighed.losses, order, MOST_BOUNDS))
                     kind = f"rho times the order {order:g} of a Renyi divergence"
                     claims.append(LossClaim(where, kind, order * float(rho), found, SLACK["rho"]))
+            if weighed.with_event:
+                claims += self._event(where, rough, weighed.calibration, relation, exact)
             refuted = [claim for claim in claims if not claim.holds]
             if refuted:
                 yield refuted[0]

@@ -55,6 +55,8 @@ MOVED_LENGTHS = (1, 3)  # the lengths at which answers have numbers of many size
 FEW_LENGTHS = LENGTHS[:2]  # the lengths for other amounts to spend, and for finer sensitivities
 REPLACED_LENGTHS = (*FEW_LENGTHS, LENGTHS[-1])  # the lengths under replace-one
 DEPENDENT_LENGTHS = (3, 17)  # lengths at which all numbers may change together, or may depend on each other
+NUMBER_LENGTHS = (1, 3, 17)  # the lengths for other numbers among a mechanism's own parameters
+NUMBER = ", with the number "  # in words, that one of these parameters is another number
 ONLY = ", if only its"  # in words, that a query declares a single sensitivity
 LARGE = (100, 10**4, 10**8, -(10**8))  # numbers of an answer of length 1, besides 0
 #: Further numbers, each one less than a power of two or of ten: of one range of numbers, or beyond one, other code may
@@ -98,6 +100,9 @@ class Weighed:
         For further pairs, the losses of independent outputs that were drawn for one of the answers.
     in_cells
         Whether outputs have a density of real numbers, so that probabilities of cells are only approximate.
+    with_event
+        Whether the event of the mechanism is compared, too. It takes long, so only few are: those of counts at another
+        epsilon, rho or delta, for an added row.
     """
 
     what: str
@@ -106,6 +111,7 @@ class Weighed:
     whole: list[Logs]
     losses: list[Floats]
     in_cells: bool = False
+    with_event: bool = False
 
 
 def weigh_other_answers(
@@ -125,7 +131,9 @@ def weigh_other_answers(
         return
     for how, other, some in _variants(mechanism, facts):
         lengths: Sequence[int] = DEPENDENT_LENGTHS if how.startswith(ONLY) else FEW_LENGTHS
-        if not how:
+        if how.startswith(NUMBER):
+            lengths = NUMBER_LENGTHS
+        elif not how:
             lengths = LENGTHS if relation is Relation.ADD_OR_REMOVE_ONE else REPLACED_LENGTHS
         for length in lengths:
             if not go_on():
@@ -144,7 +152,9 @@ def weigh_other_answers(
             if not how and length in MOVED_LENGTHS:
                 pairs += (weigh_large_scores if other.selects else _weigh_large_numbers)(*arguments)
             in_cells = not other.selects and has_real_density(other, zeros, calibration)
-            yield Weighed(f"{what}{how}", calibration, pairs, whole, losses, in_cells)
+            stated = type(mechanism).dp_event is not Mechanism.dp_event and bool(whole)
+            with_event = stated and bool(how) and facts.integer and relation is Relation.ADD_OR_REMOVE_ONE
+            yield Weighed(f"{what}{how}", calibration, pairs, whole, losses, in_cells, with_event)
 
 
 def _variants(mechanism: Mechanism, facts: QueryFacts) -> Iterator[tuple[str, Mechanism, QueryFacts]]:
@@ -159,6 +169,25 @@ def _variants(mechanism: Mechanism, facts: QueryFacts) -> Iterator[tuple[str, Me
     for shares, names in ((AMOUNTS, SPENT[:2]), (DELTA_AMOUNTS, SPENT[2:])):
         for how, other in related_mechanisms(mechanism, shares, names):
             yield f", {how}", other, facts
+    for how, other in _with_other_numbers(mechanism):
+        yield f"{NUMBER}{how}", other, facts
+
+
+def _with_other_numbers(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
+    """Yield copies of a mechanism with one other number among its own parameters, and a text that says which.
+
+    A whole number is made one larger, and twice as large and one more. Any other number is doubled, and halved.
+    """
+    for field in attrs.fields(type(mechanism)):
+        given = getattr(mechanism, field.name)
+        if field.name in SPENT or not field.init or type(given) not in (int, float, Fraction):
+            continue
+        for other in (given + 1, 2 * given + 1) if type(given) is int else (2 * given, given / 2):
+            try:
+                changed = attrs.evolve(mechanism, **{str(field.alias): other})
+            except Exception:  # the mechanism refuses this value, and so claims nothing for it
+                continue
+            yield f"{field.name} = {other}", changed
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------

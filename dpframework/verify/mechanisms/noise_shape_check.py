@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.errors import InputError
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.verify.mechanisms.long_answer_noise_checks import (
@@ -42,6 +43,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 CELLS = 25  # into how many cells a scale of noise is divided
 REACH = 8  # how many scales the grid reaches to either side; draws beyond are left out on both sides
 ROUGH = 0.01  # how far a sum over the grid may be off, such as at a jump of the density within a cell
+FINE = 1e-3  # a lattice is fine if its step is at most this share of the noise's scale
 JUMP = 1.5  # a density jumps between two points of the grid if it differs by more than this factor
 BESIDE = 0.37  # how far beside the grid, in its cells, densities of real numbers are summed up once more
 #: Lengths of answers, and how many are drawn for each.
@@ -99,6 +101,8 @@ def noise_shape_problems_at_other_amounts(mechanism: Mechanism, answer: Any, cal
 def _shape_problem(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calibration, draws: int) -> str | None:
     """Compare the noise of all numbers with the distribution that the log-density states for the first one.
 
+    Also compare it with the distribution that the mechanism states by itself.
+
     Return None if the distributions fit, or if the numbers of a draw depend on each other or are not alike.
     """
     handed = SeededRandomness(12).handed(mechanism.assumptions)
@@ -111,11 +115,14 @@ def _shape_problem(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calib
         stated = [stated_density(mechanism, zeros, one, calibration) for one in (first, mixed)]
         if not math.isclose(*stated, rel_tol=1e-9) or not adds_up(mechanism, zeros, first, calibration):
             return None
+    drawn = errors_of(outputs, zeros).ravel()
+    found = _law_problem(calibration, drawn, noise_size(mechanism, calibration))
+    if found:
+        return found
     distribution = _distribution(mechanism, zeros, calibration, first.dtype)
     if distribution is None:
         return None
     grid, below = distribution
-    drawn = errors_of(outputs, zeros).ravel()
     inside = drawn[(drawn > grid[0]) & (drawn <= grid[-1])]
     if not inside.size:
         return "lies nowhere near the answer, where its log-density is largest"
@@ -134,6 +141,28 @@ def _shape_problem(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calib
                 f"scales in {seen:.1%} of {inside.size} draws, and the log-density states {stated:.1%}"
             )
     return None
+
+
+def _law_problem(calibration: Calibration, drawn: Floats, size: float) -> str | None:
+    """Compare the noise of real numbers with the distribution that the mechanism states by itself, if it states one.
+
+    Bounds on errors of results are computed from that distribution (see `Mechanism.noise_law`).
+    """
+    if float(calibration.unit) > FINE * size:
+        return None  # noise on whole numbers has that distribution only roughly
+    try:
+        law = calibration.noise_law
+    except InputError:
+        return None
+    grid = np.linspace(-REACH, REACH, 2 * REACH * CELLS + 1) * size
+    below = law.at_most(grid)
+    allowed = math.sqrt(math.log(2 / FALSE_ALARM) / (2 * drawn.size)) + ROUGH
+    off = np.abs(np.searchsorted(np.sort(drawn), grid, side="right") / drawn.size - below)
+    if off.max() > allowed:
+        return f"is not distributed as its noise_law states, which is off by up to {off.max():.1%}"
+    chances = (below > ROUGH) & (below < 1 - ROUGH)
+    back = law.quantile(below[chances]) - grid[chances]
+    return None if (np.abs(back) <= ROUGH * size).all() else "has a noise_law whose quantiles do not fit its at_most"
 
 
 def _distribution(

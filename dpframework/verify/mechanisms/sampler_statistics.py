@@ -148,7 +148,10 @@ class DrawnOutputs:
                     "noise"
                 )
             elif ratio < threshold and to_tell:
-                yield f"{seen} draws do not tell its noise from noise {words}"
+                yield (
+                    f"{seen} draws do not tell its noise from noise {words}; if its log-density depends on "
+                    "calibration.scale, give an answer that shows the noise better (given=[Probe(...)])"
+                )
 
     def _total(self) -> Iterator[str]:
         if self.mechanism.selects:

@@ -30,6 +30,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import REAL_ARITHMETIC, SeededRandomness
 from dpframework.mechanisms.uniforms import WORD_BITS
+from dpframework.verify.mechanisms.long_answer_noise_checks import NARROW, TELLING
 from dpframework.verify.mechanisms.output_keys import output_numbers
 from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
 from dpframework.verify.mechanisms.sampler_statistics import adds_up, noise_size
@@ -45,7 +46,6 @@ BESIDE = 0.0123456789
 #: of the second answer. Given the outputs they are compared with, both numbers are binomial. An output is likelier for
 #: the first answer by a factor of about 1.01, so the probability for correct noise is below 1e-10.
 FEWEST, TIMES = 100, 4
-LARGER = 10_000  # the factor of the sensitivity, at which noise on whole numbers has many values
 
 
 class CountedRandomness(SeededRandomness):  # type: ignore[misc]  # final, except for this test
@@ -174,6 +174,8 @@ def bit_problems(mechanism: Mechanism, answers: Sequence[Any], calibration: Cali
 def table_problems(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calibration) -> Iterator[str]:
     """Yield a sentence if noise has few values, which tell close answers apart.
 
+    The sensitivity is enlarged, so that noise on whole numbers has many values, too.
+
     Parameters
     ----------
     mechanism
@@ -183,7 +185,7 @@ def table_problems(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calib
     calibration
         The calibration of the mechanism for this answer.
     """
-    larger = [scale_sensitivity(one, Fraction(LARGER)) for one in calibration.facts.sensitivities]
+    larger = [scale_sensitivity(one, Fraction(TELLING)) for one in calibration.facts.sensitivities]
     wide = mechanism.calibrate(attrs.evolve(calibration.facts, sensitivities=larger), Relation.ADD_OR_REMOVE_ONE)
     if wide is None:
         return
@@ -197,6 +199,8 @@ def table_problems(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calib
     if not adds_up(mechanism, zeros, mechanism.release(zeros, wide, handed), wide):
         return
     known = drawn(zeros)
+    if np.median(np.abs(known)) < NARROW * noise_size(mechanism, wide):
+        return  # the noise is not as wide as it should be, which other tests find
     again, beside = (int(np.isin(drawn(answer), known).sum()) for answer in (zeros, zeros + shift))
     if again > max(FEWEST, TIMES * beside):
         yield (
