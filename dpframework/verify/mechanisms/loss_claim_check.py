@@ -45,7 +45,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores, QueryFacts
 from dpframework.verify.mechanisms.loss_report import DELTA, TOLERANCE, LossClaim, LossReport
 from dpframework.verify.mechanisms.losses_on_unusual_answers import weigh_other_answers
-from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, unit_answers
+from dpframework.verify.mechanisms.neighbour_answers import THIN, WIDTH, Answers, answers_of, list_outputs, unit_answers
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, refusal, stated_density
 from dpframework.verify.mechanisms.sampler_statistics import renyi_at_least
@@ -253,7 +253,7 @@ class _LossComparison:
             if np.isnan(here).any() or np.isnan(there).any():
                 self.wrong.append(f"{asked.facts.text}, {relation}: a log-density is not a number")
                 continue
-            coarse = not np.ndim(log_size) and bool(log_size)
+            coarse = not np.ndim(log_size) and bool(log_size) and log_size != THIN
             curves.append(_Curve(_whole(here), _whole(there), True) if coarse else _Curve(here, there, False))
         self.pairs += len(curves)
         return curves
@@ -393,7 +393,7 @@ class _Curve:
             terms = order * p + (1 - order) * q
             top = float(terms.max(initial=-math.inf))
             found.append((top + math.log(float(np.exp(terms - top).sum()))) / (order - 1) if terms.size else 0.0)
-        return max(found)
+        return max(0.0, *found)
 
     def delta(self, epsilon: float) -> float:
         """Return the probability beyond an epsilon, in the direction where it is larger."""

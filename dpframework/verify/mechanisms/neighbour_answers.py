@@ -18,7 +18,7 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import REAL_ARITHMETIC, SeededRandomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
 from dpframework.results.keys import ReleasedKeys
-from dpframework.verify.mechanisms.output_keys import output_key, puts_out_numbers
+from dpframework.verify.mechanisms.output_keys import output_key, output_numbers, puts_out_numbers
 from dpframework.verify.mechanisms.release_failure_check import takes_answer
 from dpframework.verify.mechanisms.sampler_statistics import noise_size, with_scale
 from dpframework.verify.search_time_limit import Patience
@@ -36,6 +36,7 @@ MOST_POINTS = {1: 4_000, 2: 120}  # how many points an axis has at most, roughly
 BESIDE = (1, 2, 3, 5)  # beside how many other keys a key is new
 MOST_DRAWN = 400  # how many outputs are drawn, at most, if they cannot be listed
 CELLS = 16  # when a density is summed over cells, a scale of the noise is at least this many cells long
+THIN = -1000.0  # the logarithm of the size of a single real number, which has hardly any probability
 FLATTENING = 3  # the factor by which the noise is widened when outputs are drawn
 BREAKS = np.array([0.0, 0.5, 2.0, 2.25, 4.0])  # the ends of the pieces of made-up scores on an interval
 
@@ -238,7 +239,7 @@ def list_outputs(
 
     The size of an output says how much of the range it stands for. It is the length of a piece of an interval, or the
     number of lattice points around a point of a grid. If outputs cannot be listed, they are drawn: two in any case, and
-    up to `MOST_DRAWN` as long as there is time.
+    up to `MOST_DRAWN` as long as there is time. If these have densities, their size is `THIN`.
     """
     if isinstance(one, PiecewiseScores):
         breaks = np.unique(np.concatenate([one.breaks, other.breaks]))
@@ -251,7 +252,8 @@ def list_outputs(
         return range(one.size), 0.0
     if np.size(one) in WIDTH and puts_out_numbers(mechanism, one, calibration):
         return _grid(mechanism, calibration, np.asarray(one), np.asarray(other))
-    return _draw_outputs(mechanism, calibration, one, other, patience), 0.0
+    size = THIN if has_real_density(mechanism, one, calibration) else 0.0
+    return _draw_outputs(mechanism, calibration, one, other, patience), size
 
 
 def _grid(
@@ -294,9 +296,9 @@ def has_real_density(mechanism: Mechanism, answer: Any, calibration: Calibration
     """
     if REAL_ARITHMETIC not in mechanism.assumptions:
         return False
-    output = np.asarray(mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions)))
-    points = output / float(calibration.unit)
-    return output.dtype.kind == "f" and bool((points != np.rint(points)).any())
+    output = mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions))
+    points = output_numbers(output) / float(calibration.unit)
+    return bool((points != np.rint(points)).any())
 
 
 def _draw_outputs(

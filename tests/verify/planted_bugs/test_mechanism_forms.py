@@ -371,6 +371,25 @@ def test_texts_may_be_put_out():
     assert found.passed, found
 
 
+@attrs.frozen
+class InAFloat(RealLaplace):
+    """Puts out the sum of an answer with noise, as one float beside a text."""
+
+    def release(self, answer, calibration, randomness):
+        noise = randomness.generator.laplace(0, self.width(calibration))
+        return {"sum": float(np.sum(answer) + noise), "of": "rows"}
+
+    def log_density(self, answer, output, calibration):
+        return super().log_density(np.sum(answer), output["sum"], calibration)
+
+
+def test_floats_need_not_be_in_an_array():
+    """Densities of floats that were drawn add up to no probability, so no Renyi divergence follows from them."""
+    right = InAFloat(1)
+    found = check_losses(right, given=_some_answers(right))
+    assert found.passed, found
+
+
 def _some_answers(mechanism: Mechanism) -> list[Answers]:
     """Return the answers of one kind of query, to save time."""
     return list(answers_of(mechanism)[:1])
