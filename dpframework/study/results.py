@@ -13,6 +13,7 @@ import attrs
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import stage_folder, write_whole
 from dpframework.facts.notebook_html import html_budget, html_line, html_text
+from dpframework.facts.phrases import count_text
 from dpframework.facts.privacy_losses import NO_EPSILON, PrivacyLoss, readable
 from dpframework.facts.value_checks import as_texts
 from dpframework.results.json_safe import json_text, to_json_safe
@@ -183,13 +184,23 @@ class Results(Mapping[str, Any], Drawable):
         title = f"{spent} spent of a budget of {readable(self.plan.budget.epsilon)}"
         return cost_bars(releases, self.plan.relation, title, ax)
 
+    def __str__(self) -> str:
+        """Write each result below its name, and then what was spent."""
+        shown = [f"{name}\n{self.text(name)}" for name in self.found]
+        stopped = [] if self.stopped is None else [f"STOPPED before its end: {self.stopped}"]
+        return "\n\n".join([*stopped, *shown, self._cost])
+
+    @property
+    def _cost(self) -> str:
+        """The number of releases, what they cost, and whether they are private, as a sentence."""
+        cost = NO_EPSILON if self.spent is None else self.spent.text
+        verdict = "private" if self.private else "NOT PRIVATE: for experiments only"
+        return f"{count_text(len(self.charges), 'release')}, {cost} spent ({self.accounting} accounting); {verdict}"
+
     def _repr_html_(self) -> str:
         """Return HTML with the spent budget and all results, for a notebook."""
         spent = None if self.spent is None else self.spent.epsilon
-        cost = NO_EPSILON if spent is None else f"epsilon {readable(spent)}"
-        verdict = "private" if self.private else "NOT PRIVATE: for experiments only"
-        told = f"{len(self.charges)} releases, {cost} spent ({self.accounting} accounting); {verdict}"
-        shown = [html_budget(spent, self.plan.budget.epsilon, told)]
+        shown = [html_budget(spent, self.plan.budget.epsilon, self._cost)]
         if self.stopped is not None:
             shown.insert(0, html_line(f"STOPPED before its end: {self.stopped}"))
         for name, result in self.found.items():

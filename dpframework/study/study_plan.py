@@ -131,8 +131,19 @@ class StudyPlan(AccountedPlan, Drawable):
     def _findings(self) -> tuple[Finding, ...]:
         return tuple(findings(self, registry().checks))
 
-    def _repr_html_(self) -> str:
-        """Return HTML with the steps, the total, the error bounds and the findings, for a notebook."""
+    def __str__(self) -> str:
+        """Write a line for each step, and then the total. `dpframework.reports.tree` draws the steps as a tree."""
+        steps = [f"{path}: {text}, {mechanism}  [{cost}]" for path, text, mechanism, cost, _ in self._step_rows()]
+        return "\n".join([*steps, self._total_text])
+
+    @property
+    def _total_text(self) -> str:
+        total = self.smallest_total()
+        cost = "no valid total" if total is None else f"total {total.text}"
+        return f"{cost} of {readable(self.budget.epsilon)} under {self.relation}, protecting {self.unit}"
+
+    def _step_rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Return the path, the query, the mechanism, the loss and the expected error of each step, in words."""
         rows = []
         for path, step in self.placed_steps():
             found = self.calibration(step)
@@ -144,11 +155,12 @@ class StudyPlan(AccountedPlan, Drawable):
             cost += f", delta {readable(exact)}" if exact else ""
             error = "" if found is None else found.preview.text
             rows.append((path, step.facts.text, step.mechanism.name, cost, error))
-        total = self.smallest_epsilon()
-        cost = "no valid total" if total is None else f"total epsilon {readable(total)}"
-        told = f"{cost} of {readable(self.budget.epsilon)} under {self.relation}, protecting {self.unit}"
-        steps = html_budget(total, self.budget.epsilon, told)
-        steps += html_table(("step", "query", "mechanism", "loss", "expected error"), rows)
+        return rows
+
+    def _repr_html_(self) -> str:
+        """Return HTML with the steps, the total, the error bounds and the findings, for a notebook."""
+        steps = html_budget(self.smallest_epsilon(), self.budget.epsilon, self._total_text)
+        steps += html_table(("step", "query", "mechanism", "loss", "expected error"), self._step_rows())
         errors = [
             (name, bound.what, bound.text, bound.warning)
             for name, bounds in self.error_bounds().items()

@@ -435,3 +435,23 @@ def test_a_plan_tells_the_errors_that_its_miners_know():
     plan = study.plan()
     assert [bound.what for bound in plan.error_bounds()["n"]] == ["number of rows"]
     assert attrs.evolve(plan, schema=None).error_bounds()["n"][0].what != "number of rows"
+
+
+def test_plans_and_results_print_what_they_hold_in_words():
+    study = dpf.Study(dpf.Schema([dpf.Boolean("ill")], max_rows=9), epsilon=2)
+    study.add("sick", dpf.miner("histogram", attribute="ill", epsilon=1))
+    study.add("all", dpf.miner("count", epsilon="0.5"))
+    assert str(study.plan()).splitlines() == [
+        "sick/counts: histogram of ill, discrete-laplace  [epsilon 1.0]",
+        "all/count: count of rows, discrete-laplace  [epsilon 0.5]",
+        "total epsilon 1.5 of 2.0 under add-or-remove-one, protecting one row",
+    ]
+    with_delta = dpf.Study(study.schema, epsilon=2, delta="1e-6")
+    with_delta.add("keys", dpf.miner("histogram", attribute="ill", rho="0.01"))
+    assert str(with_delta.plan()).endswith(", delta 1e-06 of 2.0 under add-or-remove-one, protecting one row")
+    results = study.run(dpf.table_from_columns({"ill": [True] * 9}, study.schema), seed=1)
+    shown = str(results).split("\n\n")
+    assert shown[:2] == [f"sick\n{results['sick']}", f"all\n{results['all']}"]
+    assert shown[2] == "2 releases, epsilon 1.5 spent (pure accounting); NOT PRIVATE: for experiments only"
+    stopped = str(attrs.evolve(results, stopped="ReleaseRefused: enough"))
+    assert stopped.startswith("STOPPED before its end: ReleaseRefused: enough\n\nsick\n")
