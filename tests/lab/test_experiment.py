@@ -780,6 +780,13 @@ def test_interval_of_the_median_is_the_narrowest_that_covers_it(n: int) -> None:
     assert coverage(k + 1) < 0.95
 
 
+def test_equal_values_have_no_spread_that_rounding_makes() -> None:
+    for value in (2 / 3, 0.1, 1e-300):
+        found = Spread.of([value] * 3)
+        assert (found.mean, found.sd, found.mean_low, found.mean_high) == (value, 0, value, value)
+    assert np.isnan(Spread.of([math.inf] * 3).sd)
+
+
 def test_no_interval_where_there_are_too_few_values() -> None:
     assert all(np.isnan(median_interval([1.0, 2.0, 3.0, 4.0, 5.0])))
     assert np.isnan(Spread.of([1.0]).mean_low)
