@@ -197,21 +197,17 @@ class OneWayMarginals:
         the most noise.
         """
         found = []
-        for (members, _), node in zip(self._groups(), self.plan(Fraction(1)).values(), strict=True):
+        for node in self.plan(Fraction(1)).values():
             alike = [one for one in part.steps if one.step.query == node.query]
             first = next((one.calibration for one in alike if one.calibration is not None), None)
             if first is not None:
-                bound = self._bound(part, first, len(members))
-                found.append(attrs.evolve(bound, steps=[one.path for one in alike]))
+                found.append(attrs.evolve(self._bound(part, first), steps=[one.path for one in alike]))
         return found
 
-    def _bound(self, part: PlannedPart, calibration: Calibration, members: int) -> ErrorBound:
-        """Return the error bound of one release, which holds the histograms of `members` attributes."""
+    def _bound(self, part: PlannedPart, calibration: Calibration) -> ErrorBound:
         residuals = self._residuals()
         if residuals is None:
-            bound = part.bound_of(calibration.facts.text, calibration)
-            # Each histogram counts all rows.
-            return attrs.evolve(bound, likely=None if bound.likely is None else members * bound.likely)
+            return part.bound_of(calibration.facts.text, calibration)
         variances = residuals.variances(calibration)
         worst, mean = self.among[int(np.argmax(variances))], Noisy.margin_of(float(np.mean(variances)))
         bound = part.counts_bound(Marginals(self.among).text, Noisy.margin_of(max(variances)), worst.size)

@@ -121,7 +121,11 @@ class PlannedPart:
         on_numbers = type(mechanism).variance is not Mechanism.variance
         cells = calibration.facts.answer_length or 1
         if on_numbers and calibration.facts.integer:
-            return self.counts_bound(what, within, cells)
+            bound = self.counts_bound(what, within, cells)
+            several = len(calibration.facts.histograms)
+            if bound.likely is None or several < 2 or calibration.facts.sensitivity(Norm.HISTOGRAMS) is None:
+                return bound
+            return attrs.evolve(bound, likely=several * bound.likely)  # each histogram counts all rows
         rows = _rows_worth(calibration, within, self.relation)
         if on_numbers:
             worth = "" if rows is None else f"as much as {_number_text(math.ceil(rows - 1e-9))} rows can add"

@@ -117,6 +117,18 @@ def test_counts_are_likely_as_large_as_their_average(rows: int | None) -> None:
     assert bound.unit == "rows"
 
 
+def test_each_of_several_histograms_counts_all_rows() -> None:
+    pair = [dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])]
+    for query, likely in (
+        (dpf.queries.Marginals(pair), 2 * 100 / 5),
+        (dpf.queries.Marginals(pair[:1]), 100 / 2),
+        (dpf.queries.JointHistogram(pair), 100 / 6),
+        (dpf.queries.Count(), 100),
+    ):
+        (bound,) = part(planned("n", DiscreteLaplace(1), query)).bounds_of_steps()
+        assert bound.likely == likely
+
+
 def test_an_error_of_a_number_is_told_in_rows_too() -> None:
     schema = dpf.Schema([dpf.Numeric("age", 0, 50, bins=5)])
     one = planned("s", dpf.mechanisms.Laplace(1), dpf.queries.BoundedSum(schema["age"]))

@@ -143,6 +143,9 @@ def test_a_tree_is_kept_with_three_digits_of_counts_and_six_of_shares() -> None:
         result = TreeResult(tree)
         assert result.to_dict() == {"tree": form, "rules": [str(rule) for rule in tree.rules()]}
         assert TreeResult.from_dict(result.to_dict()).tree.to_dict() == form
+        assert result.predict(ROWS).tolist() == tree.predict(ROWS).tolist()
+        assert result.predict(ROWS, costs=[1, 9, 1]).tolist() == tree.predict(ROWS, costs=[1, 9, 1]).tolist()
+        assert (result.predict_proba(ROWS) == tree.predict_proba(ROWS)).all()
     assert form["root"] == {"counts": [1.235, 2.346, 0.0], "probabilities": [0.333333, 0.666667, 0.0]}
     assert TREE.to_dict()["root"]["split"] == {"each": "colour"}
     assert TREE.to_dict()["root"]["children"][1]["split"] == dpf.Below("size", 5).to_dict()

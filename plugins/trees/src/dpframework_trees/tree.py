@@ -267,6 +267,16 @@ class TreeResult(StoredResult):
     name_in_errors = "a tree"
     tree: DecisionTree
 
+    def predict(
+        self, rows: Any, *, out_of_domain: str = "error", costs: Sequence[float] | None = None
+    ) -> NDArray[np.str_]:
+        """Return the class of each row as text (see `DecisionTree.predict`)."""
+        return self.tree.predict(rows, out_of_domain=out_of_domain, costs=costs)
+
+    def predict_proba(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.float64]:
+        """Return class probabilities (see `DecisionTree.predict_proba`)."""
+        return self.tree.predict_proba(rows, out_of_domain=out_of_domain)
+
     def plot(self, ax: Any | None = None) -> Any:
         """Draw the tree with matplotlib, and return the axes."""
         return self.tree.plot(ax)
