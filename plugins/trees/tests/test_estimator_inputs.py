@@ -104,7 +104,8 @@ def test_an_array_of_classes_keeps_its_type(target: Any, y: Any, cells: Any, dty
 
 def test_a_type_that_no_label_has_is_refused_with_four_labels_shown() -> None:
     five = labelled("a", "b", "c", "d", "e")
-    with pytest.raises(dpf.InputError, match=r"y is numeric, and class 'class' .* has the values 'a', 'b', 'c', 'd'; "):
+    shown = r"y is numeric, and class 'class' .* has the values 'a', 'b', 'c', 'd'; .*, describe them as '0' to '4'"
+    with pytest.raises(dpf.InputError, match=shown):
         class_cells(five, Outcomes.of(np.array([1])))
     for labels in (("0", "2"), ("1", "2")):  # both truths are needed
         with pytest.raises(dpf.InputError, match="y is Boolean, and class 'class' of the schema has the values"):

@@ -289,9 +289,15 @@ def _dtype_in_labels(target: Attribute, dtype: np.dtype[Any]) -> np.dtype[Any]:
         return np.dtype(np.int64)
     if kind == "b" or not numbers:
         what, shown = "Boolean" if kind == "b" else "numeric", ", ".join(map(repr, target.labels[:4]))
+        numbered = f"'0' to '{len(target.labels) - 1}'"
+        other = (
+            "describe the class as Boolean in the schema"
+            if kind == "b"
+            else (f"for an ensemble of scikit-learn, which numbers the classes, describe them as {numbered}")
+        )
         raise InputError(
             f"y is {what}, and class '{target.name}' of the schema has the values {shown}; "
-            "give y with these values, or describe the class as Boolean in the schema"
+            f"give y with these values, or {other}"
         )
     return dtype
 
