@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -129,15 +130,9 @@ def run(
     ready, facts = _prepare(file, engine_of(file, engine), as_json)
     if recorded is not None:
         recorded.data = file.data.paths()
-
-    def authority() -> Authority | None:
-        """Read the ledger anew, since the run uses up one of the approved runs."""
-        if ledger is None or data_set is None:
-            return None
-        known = Authority.of(ledgers.Ledger(ledger).records(), data_set, ready.plan)
-        return attrs.evolve(known, ran=ledgers.RunSubject(by=said["by"], purpose=purpose).sentence)
-
-    before = authority()
+    who = ledgers.RunSubject(by=said["by"], purpose=purpose).sentence
+    authority = functools.partial(_authority, ledger, data_set, ready.plan, who)
+    before = authority()  # and again after the run, which uses up one of the approved runs
     results, stop = _make_and_write(
         out, study.stem, authority, facts, recorded, lambda: _make_run(file, ready, (seed, samplers), recorded, period)
     )
@@ -152,6 +147,13 @@ def run(
     if not as_json:
         _show(ran, ready.plan, recorded, f"data set '{data_set}' in {ledger}", before)
         write(f"wrote {', '.join(str(out / name) for name in FILES)}")
+
+
+def _authority(ledger: Path | None, data_set: str | None, plan: StudyPlan, ran: str) -> Authority | None:
+    """Return what a ledger says about a plan now, or None without a ledger. `ran` says who runs the plan."""
+    if ledger is None or data_set is None:
+        return None
+    return attrs.evolve(Authority.of(ledgers.Ledger(ledger).records(), data_set, plan), ran=ran)
 
 
 def _show(
