@@ -98,8 +98,7 @@ def prove(
     if record is not None:
         _record(record, found)
     if as_json:
-        forms = [(one, [_form(proof) for proof in those]) for one, those in found]
-        print_json([{"name": one.name, "formula": one.shape.text, "claims": claims} for one, claims in forms])
+        print_json([{"name": one.name, "formula": one.shape.text, "claims": [*map(_form, those)]} for one, those in found])
     else:
         for one, those in found:
             _show(one, those)

@@ -63,11 +63,8 @@ def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = Fals
             return np.asarray(np.asarray(parts[0]) >= np.asarray(parts[1])).astype(object if exact else np.float64)
         case Operation.ROOT if not exact and isinstance(formula.value, int):
             (inside,) = parts
-            if (smallest := np.min(inside, initial=0)) < 0:
-                raise InputError(
-                    f"'{formula}' is a root of a negative number, {smallest:.6g}, on some table; write "
-                    "root(most(x, 0)) for a root that is 0 there"
-                )
+            if np.min(inside, initial=0) < 0:
+                raise InputError(f"'{formula}' is a root of a negative number; write root(most(x, 0)) to have 0 there")
             return np.cbrt(inside) if formula.value == 3 else np.asarray(inside) ** (1 / formula.value)
         case Operation.X_LOG_X if not exact:
             (count,) = (np.asarray(part, dtype=np.float64) for part in parts)
