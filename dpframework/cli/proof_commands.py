@@ -97,11 +97,7 @@ def prove(
         write_whole(certificate, Certificate.of(plan.hash, scored, effort).to_json(), CERTIFICATE_FILE)
     if record is not None:
         _record(record, found)
-    if as_json:
-        print_json([{"name": one.name, "formula": one.shape.text, "claims": [*map(_form, those)]} for one, those in found])
-    else:
-        for one, those in found:
-            _show(one, those)
+    _print_proofs(found, as_json)
     if any(proof.verdict is Verdict.REFUTED for _, those in found for proof in those):
         raise typer.Exit(REFUSED)
 
@@ -268,6 +264,15 @@ def _form(proof: Proof) -> dict[str, Any]:
         "refuted_by": None if proof.refuted_by is None else str(proof.refuted_by),
         "problem": proof.problem,
     }
+
+
+def _print_proofs(found: Sequence[tuple[ScoreClaims, Sequence[Proof]]], as_json: bool) -> None:
+    if as_json:
+        forms = [(one, [_form(proof) for proof in those]) for one, those in found]
+        print_json([{"name": one.name, "formula": one.shape.text, "claims": claims} for one, claims in forms])
+        return
+    for one, those in found:
+        _show(one, those)
 
 
 def _show(one: ScoreClaims, proofs: Sequence[Proof]) -> None:
