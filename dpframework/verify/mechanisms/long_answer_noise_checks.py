@@ -36,7 +36,7 @@ from dpframework.verify.mechanisms.sampler_statistics import (
     variance_problems,
     with_scale,
 )
-from dpframework.verify.queries.schema_variants import SPENT, related_mechanisms
+from dpframework.verify.queries.parameter_variants import SPENT, related_mechanisms
 
 LONG = 4096  # an answer's length at which noise that is drawn in blocks of a fixed size would end or repeat
 REPEATED = 8  # how many times outputs are drawn for a long answer

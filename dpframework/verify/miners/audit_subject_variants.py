@@ -24,17 +24,19 @@ from dpframework.verify.mechanisms.loss_claim_check import UNIT
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.plugin_code_and_constants import constants_of
-from dpframework.verify.queries.parameter_variants import further_miners
-from dpframework.verify.queries.schema_variants import (
-    MOST_ROWS,
+from dpframework.verify.queries.parameter_variants import (
     SPENT,
-    far_schema,
-    further_schemas,
+    further_miners,
     related_miners,
-    related_schemas,
-    schemas_of_other_sizes,
     smaller_miners,
     with_parameter,
+)
+from dpframework.verify.queries.schema_variants import (
+    MOST_ROWS,
+    far_schema,
+    further_schemas,
+    related_schemas,
+    schemas_of_other_sizes,
 )
 
 MOST_SWITCHES = 4  # how many switches (changes of a flag, a word or a parameter left out) are tried with another change

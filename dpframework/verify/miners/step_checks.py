@@ -33,7 +33,7 @@ from dpframework.verify.miners.replays_on_other_schemas import files_of_plan, ru
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.plugin_code_and_constants import is_foreign
 from dpframework.verify.queries.answers_in_other_process import LocalAnswer, OtherProcess, differences
-from dpframework.verify.queries.schema_variants import SPENT, related_mechanisms
+from dpframework.verify.queries.parameter_variants import SPENT, related_mechanisms
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.queries.sensitivity_search import STILL, search_sensitivity, search_smallest_tables
 from dpframework.verify.search_time_limit import Patience
