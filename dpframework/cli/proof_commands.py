@@ -71,7 +71,7 @@ def prove(
 
     Exit code 1 if a claim is refuted.
     """
-    from dpframework.formulas import Certificate, Verdict, proved_claims, require_solvers
+    from dpframework.formulas import Certificate, Verdict, proved_claims
     from dpframework.formulas.certificates import CERTIFICATE_FILE
     from dpframework.plan.verification_records_file import VERIFIED_FILE
 
@@ -90,14 +90,18 @@ def prove(
     if refute:
         found = _refute(scored, refute)
     else:
-        require_solvers()
-        _require_formulas(scored)
+        _require_provable(scored)
         found = [(one, proved_claims(one.shape, one.claims, effort)) for one in scored]
     if certificate is not None and plan is not None:
         write_whole(certificate, Certificate.of(plan.hash, scored, effort).to_json(), CERTIFICATE_FILE)
     if record is not None:
         _record(record, found)
-    _print_proofs(found, as_json)
+    if as_json:
+        forms = [(one, [_form(proof) for proof in those]) for one, those in found]
+        print_json([{"name": one.name, "formula": one.shape.text, "claims": claims} for one, claims in forms])
+    else:
+        for one, those in found:
+            _show(one, those)
     if any(proof.verdict is Verdict.REFUTED for _, those in found for proof in those):
         raise typer.Exit(REFUSED)
 
@@ -146,16 +150,19 @@ def audit_proof(
         raise typer.Exit(REFUSED)
 
 
-def _require_formulas(scored: Sequence[ScoreClaims]) -> None:
-    """Check that queries score random tables as their formulas do. A proof about another score would say nothing.
+def _require_provable(scored: Sequence[ScoreClaims]) -> None:
+    """Check that solvers are installed, and that queries score random tables as their formulas do.
+
+    A proof about another score would say nothing.
 
     Raises
     ------
     InputError
-        If the code of a query computes something else than its formula.
+        If a solver is missing, or if the code of a query computes something else than its formula.
     """
-    from dpframework.formulas import query_problem
+    from dpframework.formulas import query_problem, require_solvers
 
+    require_solvers()
     for one in scored:
         if problem := query_problem(one):
             raise InputError(
@@ -264,15 +271,6 @@ def _form(proof: Proof) -> dict[str, Any]:
         "refuted_by": None if proof.refuted_by is None else str(proof.refuted_by),
         "problem": proof.problem,
     }
-
-
-def _print_proofs(found: Sequence[tuple[ScoreClaims, Sequence[Proof]]], as_json: bool) -> None:
-    if as_json:
-        forms = [(one, [_form(proof) for proof in those]) for one, those in found]
-        print_json([{"name": one.name, "formula": one.shape.text, "claims": claims} for one, claims in forms])
-        return
-    for one, those in found:
-        _show(one, those)
 
 
 def _show(one: ScoreClaims, proofs: Sequence[Proof]) -> None:
