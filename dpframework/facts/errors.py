@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import os
 import re
+import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -115,17 +116,25 @@ def is_failure(error: BaseException) -> bool:
 KINDS = ("data-fits-schema", "rows", "max_rows", "dates", "query timed out", "query cancelled")
 
 
-def raised_here(error: BaseException) -> bool:
-    """Tell whether dpframework's own code raised an error, so that its text is known to quote no private row.
+_BETWEEN = ("dpframework", "attr", "attrs", "typeguard", "")  # the functions that attrs writes are in no package
 
-    A plugin may raise dpframework's errors too, and its texts may quote what it has read.
+
+def raised_here(error: BaseException) -> bool:
+    """Tell whether dpframework's own code raised an error by itself, so that its text is known to quote no private row.
+
+    A plugin may raise dpframework's errors too, and its texts may quote what it has read. It may also call
+    dpframework's code with what it has read, and the text of the error then quotes what was given. So the traceback,
+    from the first frame of dpframework on, must hold no other code than dpframework's, and that of packages which only
+    stand between two of its functions.
     """
-    frames = error.__traceback__
-    if frames is None:
-        return False
-    while frames.tb_next is not None:
+    frames, ours = error.__traceback__, False
+    while frames is not None:
+        package = str(frames.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        if ours and package not in _BETWEEN and package not in sys.stdlib_module_names:
+            return False
+        ours = ours or package == "dpframework"
         frames = frames.tb_next
-    return str(frames.tb_frame.f_globals.get("__name__", "")).partition(".")[0] == "dpframework"
+    return ours
 
 
 def without_text(error: BaseException) -> BaseException:

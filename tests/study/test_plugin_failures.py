@@ -190,3 +190,16 @@ def test_a_miner_that_cannot_state_its_error_is_named_and_not_the_check_that_ask
     says = r"^result 'm': miner 'boundless' fails to state its error bounds or costs \(AttributeError: "
     with pytest.raises(dpf.InputError, match=says):
         found.plan().check()
+
+
+def test_a_cell_that_a_plugin_hands_to_our_own_code_is_not_shown(files: dpf.TableFiles) -> None:
+    class Careless(Failing):
+        def open(self, files: Any) -> Any:
+            dpf.Numeric("age", 17, 17)  # as an engine may call it with the smallest and the largest cell
+            return super().open(files)
+
+    with pytest.raises(dpf.InputError, match="InputError; its text is not shown") as shown:
+        study().run(files, engine=Careless())
+    assert "17" not in str(shown.value)
+    with pytest.raises(dpf.InputError, match="17 and 17"):
+        study().run(files, engine=Careless(), seed=1)  # of a table that is not private
