@@ -92,7 +92,7 @@ from .run.observers import (
 from .run.private_table import PrivateTable as PrivateTable
 from .study.attribute_summary_study import describe as describe
 from .study.hookspecs import hookimpl as hookimpl
-from .study.miner_builder import Share as Share
+from .study.miner_from_parameters import Share as Share
 from .study.plugin_registry import (
     miner as miner,
     share as share,

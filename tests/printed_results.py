@@ -27,7 +27,7 @@ from printed_outputs import write_anew
 from dpframework.facts.logical_descriptions import And, Below, Equals, Not
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
-from dpframework.results.class_patterns import Pattern
+from dpframework.results.class_prediction_patterns import Pattern
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.frequencies import Frequencies
 from dpframework.results.grid_and_bounds_results import AdaptiveGrid, FoundBounds

@@ -8,6 +8,6 @@ from .marginals_miner import MarginalsMiner as MarginalsMiner
 from .mean_and_variance_miners import MeanMiner as MeanMiner, VarianceMiner as VarianceMiner
 from .one_way_marginal_steps import NoisyHistogram as NoisyHistogram, OneWayMarginals as OneWayMarginals
 from .quantile_miners import MedianMiner as MedianMiner, QuantileMiner as QuantileMiner
-from .row_cap_miner import RowsPerUnitMiner as RowsPerUnitMiner
+from .row_cap_selection_miner import RowsPerUnitMiner as RowsPerUnitMiner
 from .share_and_top_k_miners import RatioMiner as RatioMiner, TopKMiner as TopKMiner
 from .sum_miner_and_one_number_base import SumMiner as SumMiner

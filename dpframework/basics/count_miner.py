@@ -96,7 +96,7 @@ class CountMiner(GroupedMiner):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return examples with and without a description, with a public number of rows, with groups, and in zCDP."""
-        from dpframework.basics.row_cap_miner import released_rows_example
+        from dpframework.basics.row_cap_selection_miner import released_rows_example
 
         schema = Schema([Boolean("ill"), Numeric("age", 0, 90, cuts=[40])])
         young = {"and": [{"equals": ["ill", "true"]}, {"below": ["age", 40]}]}

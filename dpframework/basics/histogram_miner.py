@@ -172,7 +172,7 @@ class HistogramMiner(TableMiner):
         """Return examples with public and released bins, a public number of rows, and released rows per unit."""
         from dpframework.basics.bounds_miner import PrivateBoundsMiner
         from dpframework.basics.quantile_miners import QuantileMiner
-        from dpframework.basics.row_cap_miner import released_rows_example
+        from dpframework.basics.row_cap_selection_miner import released_rows_example
 
         schema = Schema([Categorical("town", ["A", "B", "C"], missing=True), Numeric("age", 0, 90, cuts=[40])])
         counted = attrs.evolve(schema, rows=6)

@@ -312,7 +312,7 @@ class MarginalsMiner(RowsMiner):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return examples with each kind of noise, with a public number of rows, and with released rows per unit."""
-        from dpframework.basics.row_cap_miner import released_rows_example
+        from dpframework.basics.row_cap_selection_miner import released_rows_example
 
         schema = Schema([Boolean("ill"), Categorical("town", ["A", "B", "C"]), Boolean("old")])
         wide = Schema([Boolean("ill", missing=True), Numeric("age", 0, 90, cuts=[20, 40, 60])])

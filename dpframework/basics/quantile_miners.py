@@ -10,7 +10,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
-from dpframework.basics.row_cap_miner import released_rows_example
+from dpframework.basics.row_cap_selection_miner import released_rows_example
 from dpframework.basics.sum_miner_and_one_number_base import NumberMiner, released_examples
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema

@@ -140,7 +140,7 @@ def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Examp
     changes.
     """
     from dpframework.basics.bounds_miner import PrivateBoundsMiner
-    from dpframework.basics.row_cap_miner import released_rows_example
+    from dpframework.basics.row_cap_selection_miner import released_rows_example
 
     change = Schema([Numeric("change", -4, 4, bins=4), Boolean("ill")])
     search = PrivateBoundsMiner("change", outside=Fraction(1, 5), epsilon=1)

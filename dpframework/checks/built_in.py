@@ -11,7 +11,7 @@ from dpframework.checks import (
     claim_and_assumption_checks,
     large_noise_checks,
     plan_structure_checks,
-    verification_record_checks,
+    unverified_code_checks,
     weak_protection_checks,
 )
 from dpframework.checks.base import Check, Finding, Severity
@@ -39,7 +39,7 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP019", "one name of two queries", plan_structure_checks.one_name_of_two_queries),
     Check("DP020", "accountant that fails", budget_total_checks.accountant_fails),
     Check("DP021", "assertion about the rows", claim_and_assumption_checks.asserted_rows),
-    Check("DP022", "what was verified", verification_record_checks.verified_code),
+    Check("DP022", "what was verified", unverified_code_checks.verified_code),
     Check("DP023", "sample without a claim", claim_and_assumption_checks.sample_without_claim),
     Check("DP024", "selection noisier than a quarter of the table", large_noise_checks.noisy_selection),
     Check("DP025", "error larger than the result", large_noise_checks.noisy_result),
@@ -47,7 +47,7 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP027", "one row per person", weak_protection_checks.one_row_each),
     Check("DP028", "several results about small groups", weak_protection_checks.small_groups),
     Check("DP029", "unit weaker than the ids suggest", weak_protection_checks.weak_unit),
-    Check("DP030", "claim neither proved nor tested", verification_record_checks.unproved_claims),
+    Check("DP030", "claim neither proved nor tested", unverified_code_checks.unproved_claims),
     Check("DP031", "unit of one period", weak_protection_checks.one_period),
 )
 

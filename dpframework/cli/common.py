@@ -158,7 +158,7 @@ Seed = Annotated[
 @functools.cache
 def console(*, stderr: bool = False) -> Console:
     """Return the console of a stream. The console of a pipe has no colours and is wide enough for tables."""
-    from dpframework.cli.terminal import Screen
+    from dpframework.cli.escaping_console import Screen
 
     found = Screen(stderr=stderr, highlight=False)
     return found if found.is_terminal else Screen(stderr=stderr, highlight=False, width=PIPE_WIDTH)

@@ -169,7 +169,7 @@ def outside_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
 
 
 def claim_sentence(data_set: ledgers.DataSet) -> str:
-    """Say how many releases and looks outside the ledger no privacy claim covers. Empty if there are none.
+    """Say how many releases and looks outside the ledger are covered by no privacy claim. Empty if all are covered.
 
     A look is recorded if somebody looked at the rows before they chose questions or bounds.
     """

@@ -55,7 +55,7 @@ def _screen_of_its_own() -> Iterator[Console]:
 
     The shared screen stays unchanged for messages after the run.
     """
-    from dpframework.cli.terminal import Screen
+    from dpframework.cli.escaping_console import Screen
 
     with contextlib.ExitStack() as ending:
         stream = sys.stderr

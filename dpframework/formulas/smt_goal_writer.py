@@ -129,7 +129,7 @@ class Goal:
         return f"(to_real {term})" if self.whole else term
 
     def log(self, term: str) -> str:
-        """Return the term for x log2 x of a number of rows: an unknown function, whose properties `text` states."""
+        """Return the term for x log2 x of a number of rows. It is an unknown function; `text` states its properties."""
         self.logs[term] = None
         return f"(f {term})"
 
@@ -217,7 +217,7 @@ def divisions(body: Formula) -> list[Formula]:
 
 
 def roots(body: Formula) -> list[tuple[Formula, list[Formula]]]:
-    """Return what a formula takes roots of, each with the quotients in it whose denominators may be 0."""
+    """Return the operands of a formula's roots. With each operand come those of its quotients that may divide by 0."""
     operands = dict.fromkeys(one.parts[0] for one in body.leaves(Operation.ROOT))
     return [(one, divisions(one)) for one in operands]
 

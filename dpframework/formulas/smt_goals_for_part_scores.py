@@ -8,10 +8,10 @@ that part's formula. Let the row's class have c rows in that part before the row
 classes have R' rows together. The goals have c and R' as unknowns. They assume that c, R' >= 0, and that c + R' + 1 is
 at most the table's number of rows. So the goals cover all tables.
 2. *The rest.* A sum over the other classes does not change, so it is one unknown s. The same holds for a largest value.
-Facts about s are proved by induction over classes. A fact must hold for no class (s = 0, R' = 0). If it holds for s and
-R', it must still hold after a class of x rows joins. Let phi(x) be the term of this class. The sum is then s + phi(x),
-or the largest value is max(s, phi(x)), and the classes have R' + x rows. So the proof holds for any number of classes.
-The term phi may read only the class's count: a sum whose terms read the part's rows is refused.
+Facts about s are proved by induction over classes. A fact must hold if there are no classes (s = 0, R' = 0). If it
+holds for s and R', it must still hold after a class of x rows joins. Let phi(x) be the term of this class. The sum is
+then s + phi(x), or the largest value is max(s, phi(x)), and the classes have R' + x rows. So the proof holds for any
+number of classes. The term phi may read only the class's count: a sum whose terms read the part's rows is refused.
 3. *x log2 x* is an unknown function f with f(0) = f(1) = 0, whose increments f(x + 1) - f(x) grow and are at least 0.
 The true function is such a function (it is convex, and 0 at 0 and 1).
 4. *Zero cases.* Before and after the row is added, a denominator is 0, positive or negative. There is a goal for each
@@ -39,7 +39,7 @@ FACTS = ("(>= {s} 0.0)", "(>= {s} {rest})", "(<= {s} {phi})")
 
 
 def induction_goals(aggregate: Formula, fact: str, known: Sequence[str]) -> list[str]:
-    """Return the goals that prove a fact about an aggregate: for no class, and after another class joins.
+    """Return the goals that prove a fact about an aggregate: without any class, and after another class joins.
 
     `known` are facts that were proved before.
     """

@@ -239,7 +239,7 @@ class Journal:
 
     def _require_sealed(self, digest: Any, *columns: Any) -> None:
         """Refuse a row that the owner of the key did not write."""
-        # The digest of a changed row may be a number, so `str` is needed. A number does not fit either.
+        # The digest of a changed row may be a number, so `str` is needed. A number is refused too: it is not the seal.
         if not hmac.compare_digest(str(digest).encode("utf-8", "replace"), seal(self._key, *columns).encode()):
             raise journal_damage(self.path)
 

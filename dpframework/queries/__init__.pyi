@@ -1,5 +1,4 @@
 from .base import Norm as Norm, Query as Query, QueryFacts as QueryFacts, Sensitivity as Sensitivity
-from .block_counts_of_query import Counting as Counting
 from .boxes import BoxCounts as BoxCounts
 from .counts import (
     CellCounts as CellCounts,
@@ -17,6 +16,7 @@ from .group_queries import GroupCounts as GroupCounts, GroupMoments as GroupMome
 from .key_queries import KeyCounts as KeyCounts, Keys as Keys
 from .marginal_residuals import Residuals as Residuals
 from .plan_file_query import PlanFileQuery as PlanFileQuery
+from .query_counts_on_row_blocks import Counting as Counting
 from .ranks import QuantileScores as QuantileScores
 from .released_bounds_queries import (
     AtReleasedBounds as AtReleasedBounds,

@@ -107,7 +107,7 @@ class ViewTests:
         return words
 
     def row_sets(self) -> list[RowSets]:
-        """Return the sets as unions of cells: the sets of each attribute together, and last the set of all rows."""
+        """Return the sets as unions of cells: one for each attribute with its sets, and last the set of all rows."""
         nullable, tests, found = 0, sum(map(len, self.tests)), []
         for k, attribute in enumerate(self.attributes):
             codes, wanted = np.arange(attribute.size), self.test_codes[k][:, np.newaxis]

@@ -57,7 +57,7 @@ from dpframework.formulas.count_formula import Formula, cells, least, public
 from dpframework.formulas.score_structures import Cells
 from dpframework.formulas.sensitivity_claims import ScoreClaims, score_claims
 from dpframework.queries.base import Norm, Sensitivity
-from dpframework.queries.block_counts_of_query import Counting
+from dpframework.queries.query_counts_on_row_blocks import Counting
 from dpframework.queries.scores import CandidateScores
 from dpframework.redescriptions.common_row_counts import Sets, ViewTests, common_counts, common_tables
 from dpframework.tables.crosstab_counts import JointCounts

@@ -1,4 +1,4 @@
-from .class_patterns import Pattern as Pattern
+from .class_prediction_patterns import Pattern as Pattern
 from .error_bounds import (
     BoundKind as BoundKind,
     ErrorBound as ErrorBound,

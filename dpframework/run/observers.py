@@ -111,7 +111,7 @@ def require_observers(observers: Iterable[Any]) -> None:
 
 
 def require_recorded(returned: Any) -> None:
-    """Refuse what a method of an observer returned if the method has only begun, so that nothing is recorded yet.
+    """Refuse a method of an observer that is async or a generator: when it returns, it has recorded nothing yet.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 from .attribute_summary_study import describe as describe
 from .hookspecs import hookimpl as hookimpl
-from .miner_builder import Share as Share
+from .miner_from_parameters import Share as Share
 from .plugin_registry import miner as miner, share as share
 from .results import Results as Results
 from .study import Study as Study

@@ -30,7 +30,7 @@ from dpframework.mechanisms.selection import Exponential
 from dpframework.plan.nodes import Node, Sequential
 from dpframework.plan.plan import Budget, Plan
 from dpframework.run.miner_base import Miner
-from dpframework.study.miner_builder import Share
+from dpframework.study.miner_from_parameters import Share
 
 if TYPE_CHECKING:
     from dpframework.study.study_plan import StudyPlan

@@ -26,7 +26,7 @@ MINERS = {
     "keys": "keys_miner:KeysMiner",
     "adaptive-grid": "adaptive_grid_miner:AdaptiveGridMiner",
     "private-bounds": "bounds_miner:PrivateBoundsMiner",
-    "rows-per-unit": "row_cap_miner:RowsPerUnitMiner",
+    "rows-per-unit": "row_cap_selection_miner:RowsPerUnitMiner",
 }
 
 #: The accountants, by name: the module in `dpframework.accountant` and the class. A study without a delta loads the

@@ -92,7 +92,7 @@ class _Wanted:
 
 
 def accuracy_for(study: Study, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None) -> Accuracy:
-    """Compute `Study.accuracy`. `miners` are the study's miners, those with shares at any parameters."""
+    """Compute `Study.accuracy`. Of the study's `miners` that get a share, the epsilon or rho does not matter here."""
     shares = study.shares()
     first = shares.first()
     whole = shares.plan_of((*shares.others, *nodes_of(first)))

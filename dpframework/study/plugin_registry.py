@@ -22,7 +22,7 @@ from dpframework.mechanisms import Mechanism
 from dpframework.run.miner_base import Miner
 from dpframework.run.observers import Observer, observer_fault
 from dpframework.study import built_in_components, hookspecs
-from dpframework.study.miner_builder import Share, build_miner
+from dpframework.study.miner_from_parameters import Share, build_miner
 from dpframework.study.plugin_hook_calls import HookCalls
 from dpframework.tables.engine_base import Engine
 

@@ -25,7 +25,7 @@ from dpframework.run.miner_chain import require_sources
 from dpframework.run.observers import Observer
 from dpframework.run.run_recorder_interface import Recorder
 from dpframework.study.budget_shares import Shares
-from dpframework.study.miner_builder import Share
+from dpframework.study.miner_from_parameters import Share
 from dpframework.study.notebook_views import study_html
 from dpframework.study.plan_runner_without_miner import plan_form, require_engine
 from dpframework.study.study_data_type import Given

@@ -22,7 +22,7 @@ from dpframework.plan.networkx_export import plan_graph
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.result import Drawable
 from dpframework.run.miner_base import Miner
-from dpframework.study.miner_builder import build_miner
+from dpframework.study.miner_from_parameters import build_miner
 from dpframework.study.notebook_views import cost_bars
 from dpframework.study.plugin_registry import registry
 

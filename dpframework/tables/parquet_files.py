@@ -62,8 +62,9 @@ class ParquetFile:
     zoned
         The columns of times in a zone other than UTC.
     noted
-        What the cells are, by the name of each column whose type is written only in a note that Arrow leaves in the
-        file. A reader that does not know this note takes the cells for something else.
+        For some columns, by name, what their cells are, such as lengths of time. The type of these columns is written
+        only in a note that Arrow leaves in the file. A reader that does not know this note takes the cells for
+        something else.
     """
 
     place: str
@@ -171,7 +172,7 @@ class ParquetFile:
             return action()
         except MemoryError:
             raise
-        except BaseException as error:  # polars panics at a zone without a name, which is no `Exception`
+        except BaseException as error:  # polars panics at a zone without a name, and a panic is no `Exception`
             if not is_failure(error):
                 raise
             reasons: list[str] = []

@@ -21,7 +21,7 @@ from .conformance_suites import (
 from .mechanisms.loss_claim_check import check_losses as check_losses
 from .mechanisms.loss_report import LossClaim as LossClaim, LossReport as LossReport
 from .mechanisms.neighbour_answers import Answers as Answers
-from .mechanisms.probe_answers import Probe as Probe
+from .mechanisms.probe_query_answers import Probe as Probe
 from .mechanisms.sampler_check import SamplerReport as SamplerReport, check_sampler as check_sampler
 from .miner_verification import verify_examples as verify_examples
 from .miners.audit_report import (

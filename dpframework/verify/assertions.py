@@ -16,7 +16,7 @@ from dpframework.tables.derived_column_cells import with_derived
 from dpframework.verify.mechanisms.loss_claim_check import check_losses
 from dpframework.verify.mechanisms.loss_report import LossReport
 from dpframework.verify.mechanisms.neighbour_answers import Answers
-from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.probe_query_answers import Probe
 from dpframework.verify.mechanisms.sampler_check import SamplerReport, check_sampler
 from dpframework.verify.miners.audit_report import AuditReport, reach
 from dpframework.verify.miners.distinguisher import DistinguishingEvent, distinguish

@@ -46,7 +46,7 @@ from dpframework.verify.assertions import (
     assert_sensitivity_holds,
 )
 from dpframework.verify.mechanisms.neighbour_answers import Answers
-from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.probe_query_answers import Probe
 from dpframework.verify.miners.audit_report import MIN_TIGHTNESS
 from dpframework.verify.miners.audit_subject import AMOUNTS, Subject
 from dpframework.verify.miners.query_trace import takes_any_answers

@@ -16,7 +16,7 @@ import pytest
 import dpframework as dpf
 from dpframework.basics import HistogramMiner, MeanMiner
 from dpframework.basics.released_row_cap_miner_base import RowsMiner
-from dpframework.basics.row_cap_miner import RowsPerUnitMiner
+from dpframework.basics.row_cap_selection_miner import RowsPerUnitMiner
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.plan.nodes import beside

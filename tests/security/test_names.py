@@ -20,7 +20,7 @@ from hypothesis import given, settings, strategies as st
 import dpframework as dpf
 from dpframework import cli
 from dpframework.cli import main
-from dpframework.cli.terminal import Screen
+from dpframework.cli.escaping_console import Screen
 from dpframework.facts.control_character_escapes import is_printable, printable, printable_lines
 from dpframework.facts.output_formats_times_and_csv import csv_text
 from dpframework.plan import Budget, PublicFacts

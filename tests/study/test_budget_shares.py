@@ -21,7 +21,7 @@ from dpframework.facts.privacy_losses import last_digit, rho_below
 from dpframework.results.error_bounds import ErrorBound, TableSize
 from dpframework.study import budget_shares as shares_module, epsilon_for_accuracy
 from dpframework.study.budget_shares import noise
-from dpframework.study.miner_builder import build_miner
+from dpframework.study.miner_from_parameters import build_miner
 from dpframework.study.study_file import load_study
 
 DELTA = Fraction(1, 10**6)

@@ -466,7 +466,7 @@ PLANTED: dict[type[Planted], str] = {
     EmptySurroundings: "related_caches does not give the whole, and the other parts",
     CountsTwice: "number says 41 rows, and there are 40",
     AcceptsNarrow: "counts in 8 bits, which may wrap round, are accepted",
-    FirstForAll: "counts_of gives rows other counts than they have alone",
+    FirstForAll: "counts_of returns other counts for several sets of rows than counts does",
     DropsAll: "dropping one table changes another",
     SamplesRowsOfUnits: "a sample holds some rows of a person, and not the others|one draw for each person",
     LoadsFirstBlock: r"a loaded table, all rows: \d+ rows are counted of 43: rows are lost",

@@ -12,7 +12,7 @@ import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import UnitChange
 from dpframework.queries import PiecewiseScores
-from dpframework.verify.mechanisms.probe_answers import probes
+from dpframework.verify.mechanisms.probe_query_answers import probes
 from dpframework.verify.queries.large_tables import ENDS, MANY, largest_number, pairs_of_many, telling_kinds
 from dpframework.verify.tables.engine_variants import Halves
 from dpframework.verify.tables.neighbours import Pair, Sizes, Universe, changes

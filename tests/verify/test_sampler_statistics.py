@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, Mechanism, PermuteAndFlip
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm, QueryFacts, Sensitivity
-from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.probe_query_answers import Probe
 from dpframework.verify.mechanisms.sampler_check import _sharpen
 from dpframework.verify.mechanisms.sampler_statistics import DrawnOutputs, mean_exceeds, noise_size, with_scale
 

@@ -46,7 +46,7 @@ from dpframework.verify import (
     verify_examples,
 )
 from dpframework.verify.conformance_suites import MechanismConformance, MinerConformance, QueryConformance
-from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.probe_query_answers import Probe
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.delta_tail_test import check_tail
 from dpframework.verify.miners.neighbour_pair_search import label_rows, shrink_tables

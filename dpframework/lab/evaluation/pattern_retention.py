@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpframework.facts.errors import InputError
 from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.lab.evaluation.trial_record import NOT_PRIVATE
-from dpframework.results.class_patterns import Pattern
+from dpframework.results.class_prediction_patterns import Pattern
 from dpframework.tables.coded_table import Table
 
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ from dpframework.facts.logical_descriptions import And, Below, Description, Equa
 from dpframework.facts.parameter_checks import require_known
 from dpframework.facts.schema import Schema
 from dpframework.lab.evaluation.table_folds import columns_of
-from dpframework.results.class_patterns import Pattern
+from dpframework.results.class_prediction_patterns import Pattern
 from dpframework.tables.coded_table import Table
 
 ENCODINGS = ("one-hot", "ordinal")

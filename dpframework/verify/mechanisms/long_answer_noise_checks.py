@@ -24,7 +24,7 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm
 from dpframework.verify.mechanisms.output_keys import output_numbers
-from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
+from dpframework.verify.mechanisms.probe_query_answers import scale_sensitivity
 from dpframework.verify.mechanisms.sampler_statistics import (
     FALSE_ALARM,
     OFF,

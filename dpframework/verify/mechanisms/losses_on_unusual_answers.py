@@ -44,7 +44,7 @@ from dpframework.verify.mechanisms.losses_on_unusual_scores import (
 )
 from dpframework.verify.mechanisms.neighbour_answers import has_real_density, largest_share, shifts
 from dpframework.verify.mechanisms.output_keys import is_array_like, output_key
-from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
+from dpframework.verify.mechanisms.probe_query_answers import scale_sensitivity
 from dpframework.verify.mechanisms.release_failure_check import drawn_output, stated_density, takes_answer
 from dpframework.verify.mechanisms.sampler_statistics import noise_size
 from dpframework.verify.miners.neighbour_pair_search import last_before

@@ -1,4 +1,4 @@
-"""Losses on the scores of candidates: equal, one or two far ahead, one far behind, and all of them large.
+"""Losses for unusual scores of candidates: all are equal, one or two far ahead, one far behind, or all are large.
 
 The log-probabilities of candidates are compared, given the scores on two neighbouring tables (see
 `losses_on_unusual_answers`).
@@ -63,7 +63,8 @@ def weigh_choices(mechanism: Mechanism, calibration: Calibration, relation: Rela
 def _weigh_ties(mechanism: Mechanism, calibration: Calibration, changes: Sequence[Floats], length: int) -> list[Logs]:
     """Weigh the first, the second and the last of three or more candidates. The first and the last are equally good.
 
-    All others are behind these two. A row moves the first score, and all others, so that the tie ends.
+    All others are behind these two. A row changes the first score by one amount and all others by another one, so that
+    the tie ends.
     """
     if length < 3:
         return []
@@ -79,7 +80,7 @@ def _weigh_ties(mechanism: Mechanism, calibration: Calibration, changes: Sequenc
 
 
 def weigh_large_scores(mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int) -> list[Logs]:
-    """Weigh all candidates, whose scores are all equally large. A row moves the first score, and all others."""
+    """Weigh all candidates, whose scores are equally large. A row changes the first score otherwise than all others."""
     facts, pairs = calibration.facts, []
     for level, change in itertools.product(LEVELS, shifts(facts, relation, 2) if length > 1 else ()):
         one = _scores(0.0, length, facts) + level
@@ -102,9 +103,9 @@ def _whole(number: float, facts: QueryFacts) -> Any:
 def _last_possible(
     mechanism: Mechanism, calibration: Calibration, length: int, changes: Sequence[Floats]
 ) -> Iterator[float]:
-    """Yield the largest gaps, with the first score ahead or behind, at which both sides can still be chosen.
+    """Yield the largest lead and the largest lag of the first score at which those behind can still be chosen.
 
-    Nothing is yielded for a side that stays possible at all gaps up to `FARTHEST_BEHIND` scales.
+    Nothing is yielded for a lead, or a lag, if they can be chosen even at `FARTHEST_BEHIND` scales.
     """
     facts, scale = calibration.facts, noise_size(mechanism, calibration)
     step = max((abs(float(change[0] - change[1])) for change in changes), default=0.0)

@@ -30,7 +30,7 @@ from dpframework.mechanisms.randomness import (
 from dpframework.verify.mechanisms.long_answer_noise_checks import other_amount_problems
 from dpframework.verify.mechanisms.noise_shape_check import noise_shape_problems_at_other_amounts
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
-from dpframework.verify.mechanisms.probe_answers import (
+from dpframework.verify.mechanisms.probe_query_answers import (
     BELOW,
     FAR_LARGER,
     Probe,

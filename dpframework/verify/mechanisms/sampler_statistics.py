@@ -20,7 +20,7 @@ from dpframework.mechanisms import Calibration, Mechanism, Preview
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores
 from dpframework.verify.mechanisms.output_keys import output_key, output_numbers
-from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.probe_query_answers import Probe
 from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, stated_density
 
 FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct mechanism

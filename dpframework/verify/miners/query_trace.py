@@ -20,7 +20,7 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.verify.mechanisms.neighbour_answers import Answers, invent_answers
-from dpframework.verify.mechanisms.probe_answers import probes, probes_of_one
+from dpframework.verify.mechanisms.probe_query_answers import probes, probes_of_one
 from dpframework.verify.mechanisms.sampler_check import serves
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.steering import steer

@@ -15,7 +15,7 @@ from dpframework.queries import Query, QueryFacts
 from dpframework.verify.mechanisms.loss_claim_check import UNIT, check_losses
 from dpframework.verify.mechanisms.loss_report import LossReport
 from dpframework.verify.mechanisms.neighbour_answers import invent_answers
-from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.probe_query_answers import Probe
 from dpframework.verify.mechanisms.sampler_check import SamplerReport, check_sampler
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.audit_subject_variants import SubjectVariant, subject_variants

@@ -82,7 +82,7 @@ class DerivationFindings:
             self.add("domain", attribute.name, says)
 
     def check_change(self, relation: Relation, attribute: Attribute, one: Columns, other: Columns) -> None:
-        """Note a violation if a column's histogram changes more between neighbours than a histogram declares."""
+        """Note a violation if a column's histogram changes by more than the declared sensitivity of a histogram."""
         columns = [side[attribute.name] for side in (one, other)]
         width = max([attribute.size, *(int(column.codes.max(initial=0)) + 1 for column in columns)])
         a, b = (np.bincount(column.codes, minlength=width) for column in columns)

@@ -182,7 +182,7 @@ class EngineConformance(RepeatedCountConformance, LeakConformance):
         asked = [(part, functions[k:]) for k, part in enumerate(parts)]
         expected = [[one.tolist() for one in self.engine.counts(*own)] for own in asked]
         found = [[one.tolist() for one in own] for own in self.engine.counts_of(asked)]
-        self._require(found == expected, "counts_of gives rows other counts than they have alone")
+        self._require(found == expected, "counts_of returns other counts for several sets of rows than counts does")
         self.engine.drop(rows)
 
     def _compare_samples(

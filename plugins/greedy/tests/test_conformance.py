@@ -18,7 +18,7 @@ from dpframework_greedy.surplus_score import Surplus
 import dpframework as dpf
 from dpframework.queries import Norm, QueryFacts, Sensitivity
 from dpframework.verify.conformance_suites import MechanismConformance, MinerConformance, QueryConformance
-from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.probe_query_answers import Probe
 
 SCHEMA = dpf.Schema(
     [

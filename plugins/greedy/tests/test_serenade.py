@@ -31,7 +31,7 @@ from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.results.noisy_count_with_interval import Noisy
 from dpframework.verify import audit, check_sampler
-from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.probe_query_answers import Probe
 
 SCHEMA = SerenadeES.examples()["jaccard"].schema
 CS, ES = (functools.partial(kind, score="logistic") for kind in (SerenadeCS, SerenadeES))  # by rows: test_match_tables

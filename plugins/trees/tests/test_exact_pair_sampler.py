@@ -29,7 +29,7 @@ from dpframework.mechanisms import Calibration
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.verify import assert_private
 from dpframework.verify.conformance_suites import MechanismConformance, QueryConformance
-from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.probe_query_answers import Probe
 
 SCHEMA = dpf.Schema(
     [

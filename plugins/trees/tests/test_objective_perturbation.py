@@ -25,7 +25,7 @@ from dpframework.facts import Equals, Relation
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.verify import audit
 from dpframework.verify.conformance_suites import MechanismConformance, QueryConformance
-from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.probe_query_answers import Probe
 
 FALSE_ALARM = 1e-9
 TWO = Design([(0, 1), (0, 1, 2), (0, 1, 2)], 2, 40, 100)

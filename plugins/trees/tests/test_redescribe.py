@@ -24,7 +24,7 @@ from dpframework.lab.clinic import clinic_schema, clinic_table
 from dpframework.plan import Step, walk
 from dpframework.redescriptions import p_values
 from dpframework.verify.conformance_suites import MechanismConformance, QueryConformance
-from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.probe_query_answers import Probe
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.replay_on_other_table import replay
 from dpframework.verify.miners.transcript import record

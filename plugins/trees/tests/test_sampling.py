@@ -26,7 +26,7 @@ from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.tables import Block
 from dpframework.tables.encoded_row_blocks import cells_of
 from dpframework.verify.conformance_suites import MechanismConformance, QueryConformance
-from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.probe_query_answers import Probe
 
 SCHEMA = dpf.Schema(
     [

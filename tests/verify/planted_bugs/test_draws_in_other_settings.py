@@ -20,7 +20,7 @@ from dpframework.mechanisms import DiscreteLaplace, Laplace, Mechanism, PermuteA
 from dpframework.verify import check_losses, check_sampler
 from dpframework.verify.mechanisms.neighbour_answers import answers_of
 from dpframework.verify.mechanisms.output_keys import output_key, output_numbers, puts_out_numbers
-from dpframework.verify.mechanisms.probe_answers import probes, with_single_changes
+from dpframework.verify.mechanisms.probe_query_answers import probes, with_single_changes
 
 DRAWS = 600
 

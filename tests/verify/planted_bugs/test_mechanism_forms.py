@@ -23,7 +23,7 @@ from dpframework.queries import Norm
 from dpframework.results.keys import ReleasedKeys
 from dpframework.verify import check_losses, check_sampler
 from dpframework.verify.mechanisms.neighbour_answers import Answers, answers_of
-from dpframework.verify.mechanisms.probe_answers import Probe, probes
+from dpframework.verify.mechanisms.probe_query_answers import Probe, probes
 
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE
 

@@ -30,7 +30,7 @@ from dpframework.verify.mechanisms.cut_off_noise_check import (
     ExtremeRandomness,
     find_cut_off,
 )
-from dpframework.verify.mechanisms.probe_answers import probes, probes_of_one
+from dpframework.verify.mechanisms.probe_query_answers import probes, probes_of_one
 
 DRAWS = 400
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.queries.block_counts_of_query import Counting
 from dpframework.queries.counts import cell_counts, marginal_counts
+from dpframework.queries.query_counts_on_row_blocks import Counting
 from dpframework.tables import encoded_row_blocks, fast_code_counts
 from dpframework.tables.block_split_by_cut import parts_of
 from dpframework.tables.column_encoding import code_dtype

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 import dpframework as dpf
 from dpframework.checks import Severity
-from dpframework.checks.verification_record_checks import MOST_NAMED, unproved_claims, verified_code
+from dpframework.checks.unverified_code_checks import MOST_NAMED, unproved_claims, verified_code
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import VerificationRecords
 from dpframework.plan.verification_records_file import VerifiedCode

@@ -11,7 +11,7 @@ from rich.console import Console
 import dpframework as dpf
 from dpframework.checks import ASSUMPTIONS, BUILT_IN, check_page
 from dpframework.cli import common, main
-from dpframework.cli.terminal import Screen
+from dpframework.cli.escaping_console import Screen
 from dpframework.reports import terminal_report, tree
 from dpframework.reports.terminal_text import fit_facts, fit_prose, fit_tree
 
