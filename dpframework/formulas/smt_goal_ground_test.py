@@ -27,6 +27,7 @@ from dpframework.formulas.sensitivity_claims import Change, Claim, ScoreClaims
 from dpframework.formulas.smt_goal_evaluator import CLOSE, GroundGoal
 
 SIZES = (1, 3, 9, 40, 10_000)  # the largest counts that a cell or a class has in random tables
+EQUAL = 7  # one in this number of random tables has equal counts, which code may treat apart as a tie
 LARGEST = 10**8  # the largest counts on which a query's code is compared with its formula: squares exceed 32 bits
 MOST_DRAWN = 10_000  # how many random rows are tried, until one has entries that are shares
 #: How far the change of a query's score may be from that of the formula's score, as a share of the query's score (or of
@@ -157,7 +158,10 @@ def _show(numbers: Mapping[str, Any]) -> str:
 
 
 def neighbours(shape: Shape, claim: Claim, pairs: int, sizes: Sequence[int] = SIZES) -> Iterator[GroundPair]:
-    """Yield neighbours of the kind that a claim is about: random ones or, for `Outer`, those with extreme totals."""
+    """Yield neighbours of the kind that a claim is about: random ones or, for `Outer`, those with extreme totals.
+
+    One of the two tables may have equal counts.
+    """
     random = np.random.default_rng(20)
     if isinstance(shape, Outer):
         yield from _pairs_of_totals(shape, claim)
@@ -165,11 +169,11 @@ def neighbours(shape: Shape, claim: Claim, pairs: int, sizes: Sequence[int] = SI
     if isinstance(shape, Adds) or not is_rational(shape.body):
         sizes = [size for size in sizes if size < SIZES[-1]]
     for k in range(pairs):
-        size = sizes[k % len(sizes)]
+        size, equal = sizes[k % len(sizes)], k % EQUAL == EQUAL - 1
         if isinstance(shape, Parts):
-            yield _pair_of_parts(shape, claim, random, size)
+            yield _pair_of_parts(shape, claim, random, size, equal)
         elif isinstance(shape, Cells):
-            yield _pair_of_cells(shape, claim, random, size)
+            yield _pair_of_cells(shape, claim, random, size, equal)
         else:
             yield _pair_of_rows(shape, claim, random)
 
@@ -180,9 +184,11 @@ def _pair(claim: Claim, numbers: dict[str, Any], shared: Any, more: Any, score: 
     return GroundPair(numbers, score(low), score(high), low, high)
 
 
-def _pair_of_parts(shape: Parts, claim: Claim, random: np.random.Generator, size: int) -> GroundPair:
+def _pair_of_parts(shape: Parts, claim: Claim, random: np.random.Generator, size: int, equal: bool) -> GroundPair:
     shared = random.integers(0, size + 1, (3, int(random.integers(2, 6)))) * (random.random() < 0.9)
     shared[0] *= random.random(shared.shape[1]) < random.choice([0.3, 0.9])
+    if equal:
+        shared[:] = shared.max()
     more = shared.copy()
     more[0, 0] += 1
     others = shared[0, 1:]
@@ -200,9 +206,11 @@ def aggregate_of(aggregate: Formula, counts: NDArray[np.int64]) -> Any:
     return value_of(aggregate, {n: table, rows_of_part: np.asarray(table.sum())}, exact)
 
 
-def _pair_of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size: int) -> GroundPair:
+def _pair_of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size: int, equal: bool) -> GroundPair:
     names = [str(cell) for cell in shape.cells]
     shared = random.integers(0, size + 1, len(names)) * (random.random(len(names)) < 0.8)
+    if equal:
+        shared[:] = shared.max()
     none = len(names)  # the position of a row that is in no cell
     places = (
         random.integers(0, none + 1, (2, claim.group)) if claim.group > 1 else random.permutation(none + 1)[:2, None]

@@ -189,11 +189,11 @@ def test_the_numbers_are_the_same_on_every_machine() -> None:
 
 
 DRAWN = {
-    "parts": "ca07ece1ec2a",
-    "logarithms": "c4dd642fc739",
-    "cells": "34673598c849",
-    "two rows": "f28c424a407f",
-    "public": "9e42f6c17b3f",
+    "parts": "3377469663ef",
+    "logarithms": "2f98511725d9",
+    "cells": "de24da7d0202",
+    "two rows": "f4d0f3bfc03c",
+    "public": "afc91bf0a0fe",
     "vector": "321d09d5569c",
 }
 
@@ -286,6 +286,19 @@ def test_a_query_scores_by_its_formula_up_to_a_constant() -> None:
     fall = ScoreClaims("fall", JACCARD, (Claim(Change.FALL, 1),), scored(2).scorer)
     assert query_problem(fall) is not None
     assert query_problem(ScoreClaims("none", JACCARD, (), scored(2).scorer)) is None
+
+
+@pytest.mark.parametrize("shape", [JACCARD, GINI], ids=["cells", "parts"])
+def test_a_query_that_treats_equal_counts_of_30_or_more_apart_is_found(shape: Any) -> None:
+    def problem(bonus: float) -> str | None:
+        def scorer(counts: Any, numbers: Any) -> float:
+            are_equal = counts.min() == counts.max() and counts.min() >= 30
+            return float(shape.scores(counts)) + bonus * are_equal
+
+        return query_problem(score_claims("ties", shape, 1, 1, 1, scorer))
+
+    assert problem(0) is None
+    assert problem(0.5) is not None
 
 
 @pytest.mark.parametrize("bound", [1, 3])
