@@ -127,7 +127,7 @@ def telling_lines(few: Sequence[Sequence[str]], many: Sequence[Sequence[str]]) -
     Examples
     --------
     >>> telling_lines([["3 rows in 0.01 s"], ["3 rows in 0.02 s"]], [["900 rows in 0.02 s"], ["900 rows in 0.03 s"]])
-    ['900 rows in 0.02 s']
+    ['900 rows in 0.02 s', '3 rows in 0.01 s']
     >>> telling_lines([["run 1"], ["run 2"]], [["run 3"], ["run 4"]])
     []
     """
