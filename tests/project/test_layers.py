@@ -99,6 +99,17 @@ def test_at_most_twenty_modules_stand_at_the_top() -> None:
     assert len(list(pkgutil.iter_modules(dpf.__path__))) <= 20
 
 
+@pytest.mark.skipif(
+    not ((ROOT / ".git").exists() and shutil.which("git")),
+    reason="only a repository says which files are the project's",
+)
+def test_nothing_else_is_visible_at_the_top() -> None:
+    """A plugin that is tried may leave a file where it runs, and a commit of all files would take it along."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    top = {path.split("/")[0] for path in listed.splitlines() if not path.startswith(".")}
+    assert top == {"dpframework", "plugins", "tests", "docs", "pyproject.toml", "README.md", "LICENSE"}
+
+
 def test_no_source_file_has_more_than_400_lines() -> None:
     sources = [file for package in PACKAGES for file in package.rglob("*.py")]
     assert {file.name: lines for file in sources if (lines := len(file.read_text("utf-8").splitlines())) > 400} == {}
