@@ -96,7 +96,7 @@ _SHAPES = {Rule.ONE_PART: Parts, Rule.ONE_CELL: Cells, Rule.RANGE: Cells, Rule.O
 
 def _find_problems_of_goals(one: Argument) -> Iterator[str]:
     """Yield what the goals of one argument state wrongly about the score, the claim or real neighbours."""
-    norm = one.claim.change in (Change.L1, Change.SQUARED_L2, Change.LINF)
+    norm = one.claim.change.is_norm
     if not isinstance(one.shape, _SHAPES[one.rule]) or norm is not (one.rule is Rule.NORM):
         yield f"the rule '{one.rule}' is for other scores or claims"
         return

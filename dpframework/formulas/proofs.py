@@ -141,9 +141,6 @@ def prove(shape: Shape, claims: Sequence[Claim], effort: int = 1) -> tuple[Proof
     return tuple(proofs[claim] for claim in claims)
 
 
-_NORMS = (Change.L1, Change.SQUARED_L2, Change.LINF)
-
-
 def _require_rule(shape: Shape, claim: Claim) -> None:
     """Refuse a claim about a change that no rule for scores of this shape is about.
 
@@ -153,7 +150,7 @@ def _require_rule(shape: Shape, claim: Claim) -> None:
         If a norm is claimed of a score, something else of a vector, or a change by several rows of a score of parts.
         Also if a name of a cell or a public parameter has another meaning in goals.
     """
-    vector, norm = isinstance(shape, Adds), claim.change in _NORMS
+    vector, norm = isinstance(shape, Adds), claim.change.is_norm
     if vector is not norm or (claim.replaced and not norm):
         raise UnprovableError(
             f"'{claim.text}' cannot be claimed of {'a vector' if vector else 'a score'}, of which "

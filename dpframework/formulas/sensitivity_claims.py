@@ -37,6 +37,11 @@ class Change(enum.StrEnum):
     SQUARED_L2 = "squared-l2"
     LINF = "linf"
 
+    @property
+    def is_norm(self) -> bool:
+        """Whether the change is that of a vector."""
+        return self in (Change.L1, Change.SQUARED_L2, Change.LINF)
+
 
 @final
 @attrs.frozen
