@@ -1,4 +1,4 @@
-"""The tests of plugins have the same two tiers and the same patience as those of the core."""
+"""The tests of plugins have the same tiers and parts, and the same patience as those of the core."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from collecting import without_empty_doctests
+from parts import mark_other_parts
 from tiers import mark_slow
 
 # whether a property holds does not depend on how busy the machine is
@@ -26,5 +27,6 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is slow."""
+    """Mark what is slow or in another part."""
     mark_slow(config, items, Path(__file__).parent)
+    mark_other_parts(config, items, Path(__file__).parent)

@@ -22,6 +22,7 @@ from dpframework.run.release_scope import Run
 
 sys.path.insert(0, str(Path(__file__).parent))
 from collecting import without_empty_doctests
+from parts import mark_other_parts
 from tiers import mark_slow
 
 # the kit starts a process for each verification, a second each: `test_other_process.py` lets it
@@ -133,11 +134,12 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is slow, and put the tests of the site last.
+    """Mark what is slow or in another part, and put the tests of the site last.
 
     The site is being built beside the others (see .ci/run), and its tests wait for it.
     """
     mark_slow(config, items, Path(__file__).parent)
+    mark_other_parts(config, items, Path(__file__).parent)
     items.sort(key=lambda item: item.path.name == "test_site.py")
 
 
