@@ -16,6 +16,7 @@ from dpframework_trees.tree_estimates import (
     prune_tree,
 )
 from dpframework_trees.tree_nodes import Inner, Leaf
+from scipy.special import betainc
 
 import dpframework as dpf
 
@@ -113,6 +114,9 @@ def test_errors_are_those_of_the_class_that_is_predicted() -> None:
     assert expected_errors([0, 0], [0.5, 0.5]) == 0
     # one wrong of two: Pr[at most 1 of 2 is wrong] = 1 - p**2 is 1/4 at p = sqrt(3) / 2
     assert expected_errors([1, 1], [0.6, 0.4]) == pytest.approx(2 * np.sqrt(3) / 2)
+    for right, wrong in ((40.5, 3.25), (900, 2e4), (3.3e6, 2.1e4)):
+        limit = expected_errors([right, wrong], [1, 0]) / (right + wrong)
+        assert betainc(wrong + 1, right, limit) == pytest.approx(0.75, rel=1e-7)
 
 
 def test_a_split_is_pruned_where_it_saves_nothing_even_if_it_costs_nothing() -> None:

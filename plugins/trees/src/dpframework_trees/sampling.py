@@ -196,7 +196,8 @@ class ExactTrees(WholeTrees):
 
 def useful_threads(tests: int) -> int:
     """Return the number of threads to use. No result depends on it."""
-    return max(1, min(os.cpu_count() or 1, tests // FEWEST_OF_THREAD))
+    of_tests = tests // FEWEST_OF_THREAD
+    return 1 if of_tests <= 1 else min(os.cpu_count() or 1, of_tests)  # asking for processors takes a while
 
 
 def _choose_tree(data: TreeData | TreeCounts, calibration: Calibration, choose: Callable[[int, Lattice], int]) -> Tests:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, Schema
 from dpframework.mechanisms import Calibration
-from dpframework_trees.leaf_error_rate import upper_error_rate
 from dpframework_trees.leaf_shares import Branch, NoisyLeaves, estimate_rows, posterior_shares
 from dpframework_trees.splits import Split
 from dpframework_trees.tree import DecisionTree, TreeResult
@@ -167,8 +166,11 @@ def expected_errors(counts: Counts | Sequence[float], probabilities: Counts | Se
     >>> round(expected_errors([6, 0], [1, 0]), 3)  # Quinlan's example: 6 * 0.206
     1.238
     """
+    from scipy.special import betaincinv
+
     total = float(np.sum(counts))
     right = float(np.asarray(counts)[int(np.argmax(probabilities))])
     if total <= 0:
         return 0.0
-    return total * upper_error_rate(total - right, right) if right > 0 else total
+    # At this error rate, as many errors or fewer have the probability 1/4.
+    return total * float(betaincinv(total - right + 1, right, 0.75)) if right > 0 else total
