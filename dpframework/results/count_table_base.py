@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -21,6 +21,21 @@ from dpframework.results.result import DrawableResult, Tabular
 def as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
     """Return the labels of each attribute as a tuple."""
     return tuple(as_texts(texts) for texts in labels)
+
+
+def labels_of_key(key: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return the labels in `table[key]`. One label may stand by itself.
+
+    Raises
+    ------
+    InputError
+        If a label is not text.
+    """
+    labels = (key,) if isinstance(key, str) or not isinstance(key, Iterable) else tuple(key)
+    for label in labels:
+        if not isinstance(label, str):
+            raise InputError(f"{label!r} is not a label; labels are text, such as {str(label)!r}")
+    return labels
 
 
 @attrs.frozen
@@ -68,6 +83,14 @@ class CountTable(Tabular, DrawableResult):
         """
         return Noisy(self.counts[self._cell(labels)], self.variance)
 
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        """Yield the labels of each cell, as `table[labels]` takes them. The last attribute changes fastest."""
+        yield from itertools.product(*self.labels)
+
+    def __contains__(self, labels: str | tuple[str, ...]) -> bool:
+        """Tell whether there is a cell with these labels."""
+        return labels_of_key(labels) in set(self)
+
     def difference(self, one: str | tuple[str, ...], other: str | tuple[str, ...]) -> Noisy:
         """Return the count of one cell less that of another cell, with the error of this difference.
 
@@ -91,13 +114,13 @@ class CountTable(Tabular, DrawableResult):
 
     def _cell(self, labels: str | tuple[str, ...]) -> tuple[int, ...]:
         """Return the place of a cell along each attribute."""
-        wanted = (labels,) if isinstance(labels, str) else tuple(labels)
+        wanted = labels_of_key(labels)
         if len(wanted) != len(self.names):
             raise InputError(f"a cell has one label for each of {', '.join(self.names)}, not {len(wanted)}")
         cell = []
         for name, known, label in zip(self.names, self.labels, wanted, strict=True):
             if label not in known:
-                raise InputError(f"'{name}' has no label {label!r}; {nearest(str(label), known)}")
+                raise InputError(f"'{name}' has no label {label!r}; {nearest(label, known)}")
             cell.append(known.index(label))
         return tuple(cell)
 

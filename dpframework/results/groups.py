@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.value_checks import as_texts
-from dpframework.results.count_table_base import as_labels
+from dpframework.results.count_table_base import as_labels, labels_of_key
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.result import DrawableResult, Tabular
 from dpframework.results.table_text import TextTable
@@ -84,6 +84,14 @@ class Groups(Tabular, DrawableResult):
         """Return the number of groups."""
         return len(self.groups)
 
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        """Yield the labels of each group, as `groups[labels]` takes them."""
+        yield from self.groups
+
+    def __contains__(self, labels: str | tuple[str, ...]) -> bool:
+        """Tell whether there is a group with these labels."""
+        return labels_of_key(labels) in self.groups
+
     def __getitem__(self, labels: str | tuple[str, ...]) -> OfGroup:
         """Return the result of one group, by its label or by a tuple with the label of each attribute.
 
@@ -92,7 +100,7 @@ class Groups(Tabular, DrawableResult):
         InputError
             If there is no such group. The message names the nearest group.
         """
-        wanted = (labels,) if isinstance(labels, str) else tuple(labels)
+        wanted = labels_of_key(labels)
         if wanted not in self.groups:
             known = [", ".join(group) for group in self.groups]
             raise InputError(f"there is no group {', '.join(wanted)!r}; {nearest(', '.join(wanted), known)}")

@@ -58,6 +58,10 @@ class ByKey:
         """Return the number of keys."""
         return len(self.keys)
 
+    def __iter__(self) -> Iterator[str]:
+        """Yield each key."""
+        yield from self.keys
+
     def __getitem__(self, key: str) -> OfKey:
         """Return the result of a key.
 

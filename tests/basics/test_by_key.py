@@ -92,6 +92,7 @@ def test_results_are_one_more_than_keys_and_of_one_kind() -> None:
     mean = Estimate("mean of age", 1, 0, 2)
     table = Frequencies(["ill"], [["no", "yes"]], [1, 2], 1)
     assert ByKey(("a",), [mean, mean])["a"] is mean
+    assert list(ByKey(("a", "b"), [mean] * 3)) == ["a", "b"]
     with pytest.raises(dpf.InputError, match="2 keys have 2 results; one more result than keys is needed"):
         ByKey(("a", "b"), [mean, mean])
     with pytest.raises(dpf.InputError, match="the results of keys are of different classes"):

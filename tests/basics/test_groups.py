@@ -206,6 +206,9 @@ def test_a_table_of_groups_shows_a_row_each_and_refuses_what_is_none() -> None:
     assert len(table) == 2
     with pytest.raises(dpf.InputError, match="there is no group 'fluu'; did you mean 'flu'"):
         table["fluu"]
+    assert [table[labels] for labels in table] == costs
+    assert "flu" in table
+    assert ("fluu",) not in table
     many = Groups(["n"], "rows", [[str(k)] for k in range(60)], [Estimate("rows", k, k, k) for k in range(60)])
     assert "and 10 more, in to_frame and to_json" in str(many)
     with pytest.raises(dpf.InputError, match="2 groups have 1 results"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -49,6 +51,20 @@ def test_what_is_no_cell_is_refused_with_what_is_missing() -> None:
         TABLE["no", "D"]
     assert as_labels([["a"], iter("bc")]) == (("a",), ("b", "c"))
     assert len(TABLE.matrices()) == 1
+
+
+def test_its_cells_are_listed_by_their_labels() -> None:
+    assert [TABLE[labels].value for labels in TABLE] == [0, 1, 2, 3, 4, 5]
+    assert ("yes", "A") in TABLE
+    assert ("yes", "D") not in TABLE
+    assert "yes" not in TABLE
+
+
+def test_labels_that_are_no_text_are_refused() -> None:
+    number: Any = 2025
+    for key in (number, ("yes", number)):
+        with pytest.raises(dpf.InputError, match="2025 is not a label; labels are text, such as '2025'"):
+            TABLE[key]
 
 
 def test_a_difference_has_the_error_of_both_cells_and_none_of_one_cell_with_itself() -> None:
