@@ -74,14 +74,15 @@ class CountTable(Tabular, DrawableResult):
     def __getitem__(self, labels: str | tuple[str, ...]) -> Noisy:
         """Return the count of one cell. The key has the label of each attribute, in the order of `names`.
 
-        The noise of two cells may be correlated, so compare them by `difference`.
+        If the noise of cells is correlated, the plain difference of two cells has the largest variance for any
+        correlation. `difference` knows the correlation.
 
         Raises
         ------
         InputError
             If there is no such cell. The message names the nearest label.
         """
-        return Noisy(self.counts[self._cell(labels)], self.variance)
+        return Noisy(self.counts[self._cell(labels)], self.variance, correlated=self._correlated)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         """Yield the labels of each cell, as `table[labels]` takes them. The last attribute changes fastest."""
@@ -107,6 +108,11 @@ class CountTable(Tabular, DrawableResult):
         first, second = self._cell(one), self._cell(other)
         variance = 0.0 if first == second else self._variance_of_difference(first, second)
         return Noisy(self.counts[first] - self.counts[second], variance)
+
+    @property
+    @abc.abstractmethod
+    def _correlated(self) -> frozenset[int]:
+        """A number for this table if the noise of its cells is correlated (see `Noisy`)."""
 
     @abc.abstractmethod
     def _variance_of_difference(self, one: tuple[int, ...], other: tuple[int, ...]) -> float:

@@ -91,6 +91,10 @@ class Frequencies(CountTable):
             return self.variance * cells
         return self.variance * cells * (self.counts.size - cells) / max(self.counts.size - 1, 1)
 
+    @property
+    def _correlated(self) -> frozenset[int]:
+        return frozenset([id(self)]) if self.exact_total else frozenset()
+
     def _variance_of_difference(self, one: tuple[int, ...], other: tuple[int, ...]) -> float:
         cells = self.counts.size
         return 2 * self.variance * (cells / (cells - 1) if self.exact_total else 1)

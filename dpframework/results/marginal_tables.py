@@ -119,6 +119,10 @@ class MarginalTable(CountTable):
             variance += own * math.prod(shares)
         return Noisy(float(self.counts[np.ix_(*chosen)].sum()), variance)
 
+    @property
+    def _correlated(self) -> frozenset[int]:
+        return frozenset([0])  # the same for all marginals, since those of one miner share residuals
+
     def _variance_of_difference(self, one: tuple[int, ...], other: tuple[int, ...]) -> float:
         """Return the variance of a difference: for each residual, twice the variance less the covariance of two cells.
 

@@ -30,7 +30,8 @@ def _finite(_: Any, attribute: attrs.Attribute[float], value: float) -> None:
 class Noisy:
     """A released count, with the variance of its noise.
 
-    Sums and differences assume that the noise of the counts is independent. A public number has the variance 0.
+    Sums and differences of counts with independent noise have the sum of their variances. A public number has the
+    variance 0.
 
     Attributes
     ----------
@@ -39,6 +40,9 @@ class Noisy:
     variance
         The variance of the noise. For Gaussian noise, this is the `scale` of the calibration. For Laplace noise, use
         the method `laplace`.
+    correlated
+        Numbers of the tables that the count is from and in which the noise of cells is correlated. A sum or difference
+        of two counts of such a table has the largest variance that it can have, for any correlation.
 
     Examples
     --------
@@ -49,6 +53,7 @@ class Noisy:
 
     value: float = attrs.field(converter=as_float, validator=_finite)
     variance: float = attrs.field(converter=as_float, validator=finite_from_0("the variance of a count's noise"))
+    correlated: frozenset[int] = attrs.field(default=frozenset(), kw_only=True, eq=False, repr=False)
 
     @classmethod
     def laplace(cls, value: float, scale: float) -> Noisy:
@@ -102,16 +107,21 @@ class Noisy:
         return self.value - margin, self.value + margin
 
     def __add__(self, other: Noisy | float) -> Noisy:
-        """Add a count with independent noise, or a public number."""
-        other = as_noisy(other)
-        return Noisy(self.value + other.value, self.variance + other.variance)
+        """Add a count, or a public number."""
+        return self._combined(as_noisy(other), 1)
 
     __radd__ = __add__  # so that `sum` works on noisy counts
 
     def __sub__(self, other: Noisy | float) -> Noisy:
-        """Subtract a count with independent noise, or a public number."""
-        other = as_noisy(other)
-        return Noisy(self.value - other.value, self.variance + other.variance)
+        """Subtract a count, or a public number."""
+        return self._combined(as_noisy(other), -1)
+
+    def _combined(self, other: Noisy, sign: int) -> Noisy:
+        """Add a count with a sign. By Cauchy and Schwarz, deviations add up to the largest one for any correlation."""
+        variance = self.variance + other.variance
+        if self.correlated & other.correlated:
+            variance = (self.deviation + other.deviation) ** 2
+        return Noisy(self.value + sign * other.value, variance, correlated=self.correlated | other.correlated)
 
     def to_dict(self) -> dict[str, float]:
         """Return the form {"value": value, "variance": variance}."""

@@ -21,6 +21,10 @@ class Plain(CountTable):
     def to_frame(self) -> object:
         raise NotImplementedError
 
+    @property
+    def _correlated(self) -> frozenset[int]:
+        return frozenset([id(self)])
+
     def _variance_of_difference(self, one: tuple[int, ...], other: tuple[int, ...]) -> float:
         return 7.0
 
@@ -65,6 +69,22 @@ def test_labels_that_are_no_text_are_refused() -> None:
     for key in (number, ("yes", number)):
         with pytest.raises(dpf.InputError, match="2025 is not a label; labels are text, such as '2025'"):
             TABLE[key]
+
+
+def test_sums_and_differences_of_its_cells_bound_the_noise_whatever_the_correlation() -> None:
+    one, other = TABLE["yes", "A"], TABLE["no", "C"]
+    assert (one - other).variance == (one + other).variance == 16  # each deviation is 2
+    assert (one - other - one).variance == 36
+    assert (one - dpf.results.Noisy(3, 5)).variance == 9
+    assert (one - 3).variance == 4
+    independent, exact, other_exact = (
+        dpf.results.Frequencies(["ill"], [["no", "yes"]], [4, 6], 2, exact_total=total) for total in (False, True, True)
+    )
+    assert (independent["no"] - independent["yes"]).variance == 4
+    of_exact = (exact["no"] - exact["yes"]).variance
+    assert of_exact == pytest.approx(exact.difference("no", "yes").variance) == pytest.approx(8)
+    assert (exact["no"] - other_exact["no"]).variance == 4  # as of the same table of two years
+    assert (exact["no"] - other_exact["no"] - exact["yes"]).variance == pytest.approx((2 + 2**0.5) ** 2)
 
 
 def test_a_difference_has_the_error_of_both_cells_and_none_of_one_cell_with_itself() -> None:
