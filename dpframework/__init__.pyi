@@ -80,7 +80,7 @@ from .queries.base import (
     Query as Query,
     Sensitivity as Sensitivity,
 )
-from .run.miner_base import (
+from .run.miner_base_and_examples import (
     Example as Example,
     Miner as Miner,
     Witness as Witness,
@@ -99,10 +99,9 @@ from .study.plugin_registry import (
 )
 from .study.results import Results as Results
 from .study.study import Study as Study
-from .study.study_plan import StudyPlan as StudyPlan
+from .study.study_plan_totals_and_findings import StudyPlan as StudyPlan
 from .tables.coded_table import Table as Table
 from .tables.dask_engine import Dask as Dask
-from .tables.database_table_description import DatabaseTable as DatabaseTable
 from .tables.duckdb_engine import DuckDB as DuckDB
 from .tables.encoded_row_blocks import Block as Block
 from .tables.engine_base import (
@@ -122,7 +121,8 @@ from .tables.schema_inference import (
     infer_schema as infer_schema,
     infer_two_view_schema as infer_two_view_schema,
 )
-from .tables.table_files_description import TableFiles as TableFiles
 from .tables.two_view_reader import read_two_views as read_two_views
+from .tables.unread_database_table import DatabaseTable as DatabaseTable
+from .tables.unread_table_files import TableFiles as TableFiles
 
 __version__: str

@@ -18,7 +18,7 @@ from dpframework.facts.privacy_unit import ROW
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.plan import Budget, Node, PublicFacts
 from dpframework.run.gate import Gate
-from dpframework.run.release_scope import Run
+from dpframework.run.run_scopes_and_charges import Run
 
 sys.path.insert(0, str(Path(__file__).parent))
 from collecting import without_empty_doctests

@@ -1,10 +1,10 @@
-from .accounted_plan import AccountedPlan as AccountedPlan, built_in_at as built_in_at
 from .adaptive_budget import (
     AdaptiveBudget as AdaptiveBudget,
     PlanCharge as PlanCharge,
 )
 from .base import Accountant as Accountant
 from .built_in import BUILT_IN as BUILT_IN
+from .plan_with_loss_totals import AccountedPlan as AccountedPlan, built_in_at as built_in_at
 from .pld import PLDAccountant as PLDAccountant
 from .pure import (
     AdditiveAccountant as AdditiveAccountant,

@@ -14,14 +14,14 @@ import attrs
 
 from dpframework.accountant.delta_composition import DeltaComposition, exact_delta_of
 from dpframework.facts.errors import InputError, PlanRefused
+from dpframework.facts.fork_detection import ProcessMark, this_process
 from dpframework.facts.privacy_losses import Amount, PrivacyLoss, Relation, decimal_text, exact, exact_or_none
 from dpframework.facts.privacy_unit import ONE_ROW, PrivacyUnit
-from dpframework.facts.process_identity import ProcessMark, this_process
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.node_kind_table import Composition, kind_of
 from dpframework.plan.nodes import Node
 from dpframework.plan.plan import Plan
-from dpframework.run.release_scope import Run
+from dpframework.run.run_scopes_and_charges import Run
 
 A = TypeVar("A")
 

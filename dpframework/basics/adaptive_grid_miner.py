@@ -19,7 +19,7 @@ from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node
 from dpframework.queries.boxes import Box
 from dpframework.results.grid_and_bounds_results import AdaptiveGrid
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.run.private_table import PrivateTable
 
 _FIRST_LOOK = (

@@ -18,7 +18,7 @@ from dpframework.mechanisms.base import Mechanism
 from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.laplace import DiscreteLaplace, Laplace
 from dpframework.mechanisms.selection import Exponential, PermuteAndFlip
-from dpframework.run.miner_base import Miner
+from dpframework.run.miner_base_and_examples import Miner
 
 EXAMPLE_DELTA = Fraction(1, 10**6)  # the delta of the examples in zCDP
 

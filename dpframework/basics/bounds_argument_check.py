@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import finite_number, require_list
-from dpframework.run.miner_base import Miner
+from dpframework.run.miner_base_and_examples import Miner
 
 
 def as_bounds(bounds: Iterable[float] | str | None) -> tuple[float, float] | str | None:

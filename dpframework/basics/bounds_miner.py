@@ -17,7 +17,7 @@ from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node
 from dpframework.queries.boxes import Box
 from dpframework.results.grid_and_bounds_results import FoundBounds
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.run.private_table import PrivateTable
 
 _FIRST_LOOK = Fraction(1, 100)  # the share of the budget that the first release of the search costs

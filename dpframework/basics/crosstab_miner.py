@@ -15,7 +15,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import list_of_names, named_once
 from dpframework.facts.schema import Schema
 from dpframework.results.frequencies import Frequencies
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 
 _MOST_ATTRIBUTES = 3  # the largest number of attributes of a cross table
 

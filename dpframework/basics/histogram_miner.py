@@ -18,7 +18,7 @@ from dpframework.facts.parameter_checks import named_once
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, beside
 from dpframework.results.frequencies import Frequencies
-from dpframework.run.miner_base import Example, Miner, Witness
+from dpframework.run.miner_base_and_examples import Example, Miner, Witness
 from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable
 

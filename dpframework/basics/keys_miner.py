@@ -38,7 +38,7 @@ from dpframework.queries.key_queries import Keys
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.keys import KeyTable, ReleasedKeys
 from dpframework.results.results_by_key import ByKey
-from dpframework.run.miner_base import Example, Miner, Witness
+from dpframework.run.miner_base_and_examples import Example, Miner, Witness
 from dpframework.run.private_table import PrivateTable
 
 BY_KEY = "by key"

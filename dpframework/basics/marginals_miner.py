@@ -3,10 +3,9 @@
 The marginal of a set of attributes is its contingency table. The miner releases residuals (`queries.Residuals`): the
 residual of a set is the part of its marginal that does not follow from the marginals of its subsets. Every marginal is
 a sum of residuals, and summing is post-processing. The noise is distributed over the residuals to minimize one of two
-errors: the weighted sum of the variances of all cells (`marginals_workload`), or the largest variance of a cell
-(`minimax_weights`).
-In zCDP the noise is Gaussian. In pure epsilon it is Laplace noise or noise in the shape of blocks
-(`mechanisms.BlockNorm`), whichever has the smaller predicted error. You can also ask for Laplace noise.
+errors: the weighted sum of the variances of all cells (`marginals_workload_noise_and_errors`), or the largest variance
+of a cell (`minimax_weights`). In zCDP the noise is Gaussian. In pure epsilon it is Laplace noise or noise in the shape
+of blocks (`mechanisms.BlockNorm`), whichever has the smaller predicted error. You can also ask for Laplace noise.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import attrs
 import numpy as np
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.marginals_workload import (
+from dpframework.basics.marginals_workload_noise_and_errors import (
     ResidualGroup,
     Set,
     Workload,
@@ -49,7 +48,7 @@ from dpframework.queries.residual_changes import subsets
 from dpframework.results.error_bounds import UNCLIPPED, BoundKind, ErrorBound
 from dpframework.results.marginal_tables import MarginalTable, MarginalTables
 from dpframework.results.noisy_count_with_interval import Noisy
-from dpframework.run.miner_base import Example, Witness
+from dpframework.run.miner_base_and_examples import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
 MOST_CELLS = 1 << 27  # the largest number of cells of all marginals together

@@ -4,8 +4,8 @@ Let u be weights of the marginals that add up to 1, and consider all ways to spe
 of variances is at most the largest variance. So for every u, the smallest weighted mean of the variances is at most the
 smallest possible largest variance. For the best u the two are equal (a saddle point), because the variances that a
 budget can reach form a convex set. For each u, the noise with the smallest weighted mean has a closed form. In the
-symbols of `marginals_workload`, V_A is the variance of the noise in the residual of a set A, g_A the factor of V_A in
-the weighted mean, and q_A the squared l2 change of the residual by a row:
+symbols of `marginals_workload_noise_and_errors`, V_A is the variance of the noise in the residual of a set A, g_A the
+factor of V_A in the weighted mean, and q_A the squared l2 change of the residual by a row:
 
 - zCDP: V_A = (sum of sqrt(q g)) sqrt(q_A / g_A), at rho 1/2;
 - Laplace noise: V_A = 2 (sum of cbrt(g))**2 cbrt(g_A)**-2, at epsilon 1.
@@ -31,7 +31,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from dpframework.basics.marginals_workload import ResidualGroup, Set, Workload, cell_variance
+from dpframework.basics.marginals_workload_noise_and_errors import ResidualGroup, Set, Workload, cell_variance
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import subsets
 

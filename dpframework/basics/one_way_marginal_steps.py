@@ -3,10 +3,10 @@
 In pure epsilon the histograms have K-norm noise (see `dpframework.mechanisms.KNorm`), in groups of attributes with
 similar numbers of values. If `KNorm` does not fit a group, the group has Laplace noise.
 
-In zCDP one release with Gaussian noise holds residuals (see `marginals_workload`): the number of rows, once for all
-attributes, and the differences of each histogram's counts from their mean. If each count had its own noise, every
-histogram would measure the number of rows again, which costs 1/n of the budget of a histogram with n values. With
-residuals, all histograms have the same noisy sum. A public number of rows is not released.
+In zCDP one release with Gaussian noise holds residuals (see `marginals_workload_noise_and_errors`): the number of rows,
+once for all attributes, and the differences of each histogram's counts from their mean. If each count had its own
+noise, every histogram would measure the number of rows again, which costs 1/n of the budget of a histogram with n
+values. With residuals, all histograms have the same noisy sum. A public number of rows is not released.
 
 The differences have noise of variance T on each count. The number of rows has noise of variance S = T / sqrt(sum of
 1 / n**2), where each sum here runs over the attributes, and n is an attribute's number of values. This minimizes the
@@ -31,7 +31,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.basics.marginals_workload import Set, Workload, cell_variance, marginal_of
+from dpframework.basics.marginals_workload_noise_and_errors import Set, Workload, cell_variance, marginal_of
 from dpframework.facts.attributes import Attribute
 from dpframework.mechanisms import (
     Calibration,

@@ -20,7 +20,7 @@ from dpframework.queries.ranks import QuantileScores, as_quantile, quantile_text
 from dpframework.results.error_bounds import WORST_ROWS, BoundKind, ErrorBound
 from dpframework.results.estimates import QuantileEstimate
 from dpframework.results.groups import Groups
-from dpframework.run.miner_base import Example, Witness
+from dpframework.run.miner_base_and_examples import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
 GROUPS = "groups"  # the name of the partition by the attributes in `by`

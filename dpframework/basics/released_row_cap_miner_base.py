@@ -26,7 +26,7 @@ from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, Parallel, Step, beside, walk
 from dpframework.plan.spend_block_node import Spend
 from dpframework.results.error_bounds import ErrorBound
-from dpframework.run.miner_base import Miner
+from dpframework.run.miner_base_and_examples import Miner
 from dpframework.run.private_table import PrivateTable
 
 if TYPE_CHECKING:  # These modules are loaded if the number of rows is released.

@@ -20,7 +20,7 @@ from dpframework.plan.nodes import Node, step
 from dpframework.queries.row_cap_queries import RowsPerUnitScores
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.rows_per_unit_result import RowsPerUnit
-from dpframework.run.miner_base import Example, Miner
+from dpframework.run.miner_base_and_examples import Example, Miner
 from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable
 

@@ -37,7 +37,7 @@ from dpframework.results.error_bounds import WORST_ROWS, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
 from dpframework.results.noisy_count_with_interval import CONFIDENCE, Noisy
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.run.private_table import PrivateTable
 
 

@@ -28,7 +28,7 @@ from dpframework.queries.sums import BoundedSum, WithinBounds
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
-from dpframework.run.miner_base import Example, Miner, Witness
+from dpframework.run.miner_base_and_examples import Example, Miner, Witness
 from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable
 

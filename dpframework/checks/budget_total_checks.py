@@ -1,4 +1,4 @@
-"""Checks of totals against the budget, and checks for plans without a release and for accountants that fail."""
+"""Checks of totals against the budget, and a check for accountants that fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from fractions import Fraction
 from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
 from dpframework.facts.privacy_losses import decimal_text
-from dpframework.plan.plan import Plan
 from dpframework.plan.spend_block_node import Spend
 
 
@@ -62,12 +61,6 @@ def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
                     Severity.ERROR,
                     f"block '{placed.path}' has no cap on epsilon; set delta > 0 in the study, or give the block a cap",
                 )
-
-
-def nothing_released(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find a plan without a step."""
-    if not plan.index.steps:
-        yield Severity.ERROR, "the plan makes no release; add a step"
 
 
 def accountant_fails(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:

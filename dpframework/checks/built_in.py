@@ -30,7 +30,7 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP010", "no finite total", budget_total_checks.no_finite_total),
     Check("DP011", "delta too large", weak_protection_checks.large_delta),
     Check("DP012", "budget left over", budget_total_checks.left_over),
-    Check("DP013", "nothing released", budget_total_checks.nothing_released),
+    Check("DP013", "nothing released", plan_structure_checks.nothing_released),
     Check("DP014", "mechanism does not fit the query", claim_and_assumption_checks.mechanism_does_not_fit),
     Check("DP015", "allowance that nothing needs", allowed_risks.unknown_allowance),
     Check("DP016", "unknown use", plan_structure_checks.unknown_use),

@@ -1,4 +1,4 @@
-"""Checks of a plan's structure: parts must be disjoint, names unique, and releases used."""
+"""Checks of a plan's structure: it must make a release, parts must be disjoint, names unique, and releases used."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ from dpframework.queries.plan_file_query import PlanFileQuery
 def _path(scope: ScopeNodes) -> str:
     """Return the quoted path of a scope, a part of the plan in which names must be unique."""
     return f"'{scope.path}'" if scope.path else "the plan"
+
+
+def nothing_released(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find a plan without a step."""
+    if not plan.index.steps:
+        yield Severity.ERROR, "the plan makes no release; add a step"
 
 
 def parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:

@@ -28,9 +28,9 @@ PIPE_CLOSED = 141
 
 #: The module of each command, in the order in which help lists them.
 COMMANDS: Mapping[str, str] = {
-    "miners": "component_commands",
-    "mechanisms": "component_commands",
-    "explain": "component_commands",
+    "miners": "list_and_explain_components",
+    "mechanisms": "list_and_explain_components",
+    "explain": "list_and_explain_components",
     "describe": "describe",
     "plan": "plan",
     "check": "plan",
@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, str] = {
     "forecast": "forecast",
     "run": "run",
     "report": "report",
-    "statements": "dossiers",
+    "statements": "dossier_registry_and_statements",
     "verify": "verify",
     "prove": "proof_commands",
     "audit-proof": "proof_commands",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from dpframework.cli import completion
+from dpframework.cli import argument_completion
 from dpframework.facts.control_character_escapes import printable, printable_lines
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
@@ -22,7 +22,7 @@ from dpframework.facts.toml import prefix_errors
 from dpframework.results.json_safe import json_text
 from dpframework.study.plugin_registry import registry
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -134,7 +134,7 @@ def refuse_without_effect(on: str, **options: object) -> None:
 Unit = Annotated[
     str | None,
     name_option(
-        completion.attributes,
+        argument_completion.attributes,
         "The column that identifies the protected units, such as persons. By default each row is a unit.",
     ),
 ]
@@ -223,7 +223,7 @@ def warn_of_problems(*, of_all: bool = False) -> None:
 EngineName = Annotated[
     str | None,
     name_option(
-        completion.engines,
+        argument_completion.engines,
         "The engine that evaluates counts: memory, threads, mapped, duckdb, postgres, dask, or a plugin's. "
         "By default the study's.",
         "--engine",

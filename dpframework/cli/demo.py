@@ -74,8 +74,8 @@ def _story(done: Demo) -> Iterator[RenderableType]:
     from dpframework.lab.demo import budget
     from dpframework.reports.loss_text import loss_text
     from dpframework.reports.run_summary import RunSummary
+    from dpframework.reports.terminal_line_breaks import FittedText
     from dpframework.reports.terminal_renderer import findings_text, heading, headlines_text
-    from dpframework.reports.terminal_text import FittedText
 
     yield Text("A synthetic clinic: 20,000 patients, 24 diagnoses, 16 laboratory values", style="bold")
     yield Text(f"Question: which laboratory values go with four of the diagnoses, for a total epsilon of {budget()}?")
@@ -138,7 +138,7 @@ def _colour_tree(tree: str, width: int | None) -> Text:
     """Return a drawn decision tree in colours: branches and false leaves are dim, true leaves are green."""
     from rich.text import Text
 
-    from dpframework.reports.terminal_text import fit_tree
+    from dpframework.reports.terminal_line_breaks import fit_tree
 
     text = Text(fit_tree(tree, width))
     text.highlight_regex(r"[├└│]─?", "dim")

@@ -85,7 +85,7 @@ def experiment(
             }
         )
     else:
-        from dpframework.lab.experiment.summary import NOT_PRIVATE, STATISTIC_NOTES
+        from dpframework.lab.experiment.summary_tables_plots_and_page import NOT_PRIVATE, STATISTIC_NOTES
 
         for summary in wanted.tables:
             write(f"{summary.title}: {STATISTIC_NOTES[summary.statistic]}\n\n{ran.report.tables[summary.name]}\n")
@@ -93,7 +93,7 @@ def experiment(
         write(NOT_PRIVATE)
         write(f"wrote {', '.join(str(ran.folder / name) for name in ran.report.files)}")
     if ran.failed:
-        from dpframework.lab.experiment.summary import failures
+        from dpframework.lab.experiment.summary_tables_plots_and_page import failures
 
         for line in failures(ran.failed):
             say(f"failed: {line}")

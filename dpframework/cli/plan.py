@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dpframework.checks import Severity
-from dpframework.cli import completion
+from dpframework.cli import argument_completion
 from dpframework.cli.command_classes import Command
 from dpframework.cli.common import (
     REFUSED,
@@ -42,7 +42,7 @@ from dpframework.plan.plan import PLAN_FILE
 from dpframework.reports.formats import PAGE_FILE
 from dpframework.study.plugin_registry import registry
 from dpframework.study.study_file import load_study
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 
 class PlanFormat(enum.StrEnum):
@@ -191,7 +191,7 @@ def _show_difference(files: tuple[Path, Path], plans: list[StudyPlan], form: Pla
     """Describe the changes from one plan to another."""
     from dpframework.reports import tree_mermaid_and_dot
     from dpframework.reports.difference import difference
-    from dpframework.reports.terminal_text import fit_tree
+    from dpframework.reports.terminal_line_breaks import fit_tree
 
     (study, other), (before, after) = files, plans
     found = difference(before, after, registry().checks)
@@ -265,7 +265,7 @@ def epsilon(
     step: Annotated[
         str,
         typer.Argument(
-            metavar="STEP", autocompletion=completion.steps, help="A step, or the path of one of its releases."
+            metavar="STEP", autocompletion=argument_completion.steps, help="A step, or the path of one of its releases."
         ),
     ],
     within: Annotated[

@@ -31,7 +31,7 @@ from dpframework.study.plugin_registry import registry
 
 if TYPE_CHECKING:
     from dpframework.formulas import Proof, ScoreClaims
-    from dpframework.study.study_plan import StudyPlan
+    from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 Effort = Annotated[
     int, number_option("How much work a solver may do for one goal of a proof, as a multiple of the usual work.")
@@ -72,7 +72,7 @@ def prove(
     Exit code 1 if a claim is refuted.
     """
     from dpframework.formulas import Certificate, Verdict, proved_claims
-    from dpframework.formulas.certificates import CERTIFICATE_FILE
+    from dpframework.formulas.proof_certificates_and_audit import CERTIFICATE_FILE
     from dpframework.plan.verification_records_file import VERIFIED_FILE
 
     warn_of_problems()

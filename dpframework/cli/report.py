@@ -27,7 +27,7 @@ from dpframework.cli.common import (
     warn_of_problems,
     write,
 )
-from dpframework.cli.dossiers import ledger_state, write_dossier, write_entry
+from dpframework.cli.dossier_registry_and_statements import ledger_state, write_dossier, write_entry
 from dpframework.cli.ledger_tables import certainty_sentences
 from dpframework.cli.run import Authority
 from dpframework.facts.errors import InputError
@@ -35,7 +35,7 @@ from dpframework.facts.files import write_whole
 from dpframework.facts.output_overwrite_rule import require_output
 from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
 from dpframework.study.results import PLAN, Results
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 if TYPE_CHECKING:
     from dpframework.reports.dossier.dossier_content import LedgerState
@@ -95,7 +95,7 @@ def report(
         return
     if owner is not None:
         raise InputError("only --dossier and --registry read --owner; add one of them, or leave --owner out")
-    from dpframework.reports.report_files import lay_out
+    from dpframework.reports.report_files_and_release_list import lay_out
 
     chosen = form or (ReportFormat.TERMINAL if out is None else format_of(out))
     if chosen in (ReportFormat.CSV, ReportFormat.JSON) and not as_json:

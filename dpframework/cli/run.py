@@ -39,13 +39,13 @@ from dpframework.facts.phrases import count_text
 from dpframework.facts.toml import prefix_errors
 from dpframework.study.results import PLAN, RESULTS, Results
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.study.study_run import StudyRun
 from dpframework.study.table_opener import require_joined
 from dpframework.tables.coded_table import Table
-from dpframework.tables.database_table_description import DatabaseTable
 from dpframework.tables.engine_base import Engine
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_database_table import DatabaseTable
+from dpframework.tables.unread_table_files import TableFiles
 
 if TYPE_CHECKING:
     from dpframework.reports.sections import PlanFacts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpframework.cli import completion
+from dpframework.cli import argument_completion
 from dpframework.cli.command_classes import Command, CommandGroup
 from dpframework.cli.common import (
     REFUSED,
@@ -58,11 +58,13 @@ SHOWS_ROWS = "NOT private: this shows what is in the rows, so only the data's ow
 
 OpenColumns = Annotated[
     list[str] | None,
-    name_option(completion.attributes, "A column whose values the schema must not list; may be repeated.", "--open"),
+    name_option(
+        argument_completion.attributes, "A column whose values the schema must not list; may be repeated.", "--open"
+    ),
 ]
 ExcludedColumns = Annotated[
     list[str] | None,
-    name_option(completion.attributes, "A column to leave out; may be repeated."),
+    name_option(argument_completion.attributes, "A column to leave out; may be repeated."),
 ]
 CutModeName = Annotated[
     str,
@@ -72,7 +74,7 @@ CutModeName = Annotated[
 ]
 CategoricalColumns = Annotated[
     list[str] | None,
-    name_option(completion.attributes, "A column whose numbers are categories; may be repeated."),
+    name_option(argument_completion.attributes, "A column whose numbers are categories; may be repeated."),
 ]
 ReadFile = Annotated[Path | None, path_option("FILE", "A TOML file whose table 'read' says how the data is written.")]
 Sheet = Annotated[
@@ -83,7 +85,7 @@ Query = Annotated[str | None, typer.Option(metavar="SQL", help="A SELECT stateme
 RightView = Annotated[Path | None, path_option("FILE", "A CSV or Parquet file with the right view.")]
 JoiningColumn = Annotated[
     str | None,
-    name_option(completion.attributes, "The column that joins the two files.", "--id"),
+    name_option(argument_completion.attributes, "The column that joins the two files.", "--id"),
 ]
 
 

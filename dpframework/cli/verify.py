@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpframework.cli import completion
+from dpframework.cli import argument_completion
 from dpframework.cli.command_classes import Command
 from dpframework.cli.common import (
     REFUSED,
@@ -29,7 +29,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.output_overwrite_rule import require_output
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import PrivacyUnit
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.run.miner_chain import MinerChain
 from dpframework.study.plugin_registry import registry
 from dpframework.study.study_file import load_study
@@ -43,13 +43,15 @@ Subject = Annotated[
     str,
     typer.Argument(
         metavar="WHAT",
-        autocompletion=completion.subjects,
+        autocompletion=argument_completion.subjects,
         help="A miner, mechanism or accountant, or a study file (.toml).",
     ),
 ]
 ExampleName = Annotated[
     str | None,
-    name_option(completion.steps, "Verify only this example of the miner, or this step of the study.", "--example"),
+    name_option(
+        argument_completion.steps, "Verify only this example of the miner, or this step of the study.", "--example"
+    ),
 ]
 Replays = Annotated[
     int, number_option("About how many replays each audit makes. A replay compares two neighbouring tables.")

@@ -29,7 +29,7 @@ from .errors import (
     needing_scikit_learn as needing_scikit_learn,
 )
 from .files import write_whole as write_whole
-from .json_reader import parsed_json as parsed_json
+from .json_reader_and_schema_check import parsed_json as parsed_json
 from .logical_descriptions import (
     And as And,
     Below as Below,

@@ -13,7 +13,7 @@ from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.derived_columns import DerivedColumn, Input
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
-from dpframework.facts.expression_operand_domains import (
+from dpframework.facts.expression_operands_and_domains import (
     Cells,
     Labels,
     Numbers,

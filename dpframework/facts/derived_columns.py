@@ -26,7 +26,7 @@ from dpframework.facts.value_checks import (
 )
 
 if TYPE_CHECKING:
-    from dpframework.facts.expression_operand_domains import Cells, Operand, RowCells
+    from dpframework.facts.expression_operands_and_domains import Cells, Operand, RowCells
 
 #: The words that plans and reports add to the expression of a column with one cell per unit.
 OF_UNITS = " of the rows of each unit"
@@ -157,9 +157,9 @@ class DerivedColumn:
         inputs
             The attributes that the expression may read.
         rows
-            For each of these attributes, its cells (see `dpframework.facts.expression_operand_domains`), shape (rows,).
-            For a column per unit, the aggregates of each unit's rows (see `dpframework.facts.unit_aggregates`), shape
-            (units,).
+            For each of these attributes, its cells (see `dpframework.facts.expression_operands_and_domains`), shape
+            (rows,). For a column per unit, the aggregates of each unit's rows (see
+            `dpframework.facts.unit_aggregates`), shape (units,).
 
         Returns
         -------

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpframework.facts.column_read_options import DateUnit
 from dpframework.facts.errors import InputError
-from dpframework.facts.expression_operand_domains import Cells, Numbers, Operand, RowCells
+from dpframework.facts.expression_operands_and_domains import Cells, Numbers, Operand, RowCells
 from dpframework.facts.expression_operations import monotone
 
 _MOST_DAYS = 2_900_000  # the most days before or after 1970, so up to about the year 9900

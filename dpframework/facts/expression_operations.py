@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.expression_operand_domains import (
+from dpframework.facts.expression_operands_and_domains import (
     MOST_LABELS,
     Cells,
     Labels,

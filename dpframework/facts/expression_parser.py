@@ -18,7 +18,7 @@ import numpy as np
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.expression_dates import date_part
-from dpframework.facts.expression_operand_domains import Domain, Labels, Operand, as_labels
+from dpframework.facts.expression_operands_and_domains import Domain, Labels, Operand, as_labels
 from dpframework.facts.expression_operations import (
     absolute,
     arithmetic,
@@ -188,7 +188,7 @@ def expression(text: str, domains: Mapping[str, Domain]) -> Operand:
 
     Examples
     --------
-    >>> from dpframework.facts.expression_operand_domains import Numbers
+    >>> from dpframework.facts.expression_operands_and_domains import Numbers
     >>> expression("age // 10", {"age": Numbers(0, 120)}).domain
     Numbers(low=0.0, high=12.0, whole=True, missing=False, date=None)
     """

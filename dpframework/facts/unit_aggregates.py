@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.expression_operand_domains import Domain, Labels, Numbers, Operand, Truths, as_number
+from dpframework.facts.expression_operands_and_domains import Domain, Labels, Numbers, Operand, Truths, as_number
 from dpframework.facts.expression_parser import expression, names_in, syntax_of
 
 #: The aggregates of an expression over the rows of one unit, and the most arguments of each.

@@ -1,8 +1,3 @@
-from .certificates import (
-    AuditedClaim as AuditedClaim,
-    Certificate as Certificate,
-    audit_certificate as audit_certificate,
-)
 from .count_formula import (
     Formula as Formula,
     absolute as absolute,
@@ -48,6 +43,11 @@ from .proof_arguments import (
     Fact as Fact,
     Rule as Rule,
 )
+from .proof_certificates_and_audit import (
+    AuditedClaim as AuditedClaim,
+    Certificate as Certificate,
+    audit_certificate as audit_certificate,
+)
 from .proofs import (
     Proof as Proof,
     ProofSummary as ProofSummary,
@@ -65,7 +65,7 @@ from .score_structures import (
     Total as Total,
     table_rows as table_rows,
 )
-from .sensitivity_claims import (
+from .sensitivity_claims_and_neighbours import (
     LAST_INCREMENT as LAST_INCREMENT,
     Change as Change,
     Claim as Claim,

@@ -20,7 +20,7 @@ from dpframework.facts.errors import InputError
 from dpframework.formulas.count_formula import Formula, Operation, PublicRange, as_formula
 from dpframework.formulas.evaluation import is_rational
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Scored, Shape
-from dpframework.formulas.sensitivity_claims import Change, Claim, Counts, Neighbours, bound_at
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim, Counts, Neighbours, bound_at
 from dpframework.formulas.total_and_vector_refutations import find_refuting_rows, find_refuting_totals
 from dpframework.formulas.trial_tables_at_thresholds import tables_at_thresholds, tables_of_parts
 

@@ -21,7 +21,7 @@ from dpframework.formulas.evaluation import is_rational, value_of
 from dpframework.formulas.proof_arguments import Argument, Fact, Rule
 from dpframework.formulas.proofs import vacuous
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts
-from dpframework.formulas.sensitivity_claims import Change
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change
 from dpframework.formulas.smt_goal_evaluator import CLOSE, Expression, GroundGoal, names_in, value_in
 from dpframework.formulas.smt_goal_ground_test import (
     GroundPair,

@@ -15,9 +15,9 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.formulas.count_formula import AGGREGATES, Formula, form
-from dpframework.formulas.formula_json_reader import read_claim, read_formula, read_shape
+from dpframework.formulas.formula_and_claim_json import read_claim, read_formula, read_shape
 from dpframework.formulas.score_structures import Cells, Outer, Parts, Shape
-from dpframework.formulas.sensitivity_claims import Claim
+from dpframework.formulas.sensitivity_claims_and_neighbours import Claim
 from dpframework.formulas.smt_goal_writer import divisions
 
 

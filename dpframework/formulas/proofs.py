@@ -19,7 +19,7 @@ from dpframework.formulas.count_formula import AGGREGATES, Formula, Operation
 from dpframework.formulas.largest_change_search import find_refutation, in_range
 from dpframework.formulas.proof_arguments import Argument, Fact, Rule
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Shape
-from dpframework.formulas.sensitivity_claims import Change, Claim, Neighbours
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim, Neighbours
 from dpframework.formulas.sensitivity_from_small_tables import derive
 from dpframework.formulas.smt_goal_ground_test import ground_problem, range_problem
 from dpframework.formulas.smt_goal_writer import RESERVED, UnprovableError, without_claim

@@ -29,7 +29,7 @@ from dpframework.formulas.largest_change_search import (
     search_change,
 )
 from dpframework.formulas.score_structures import Cells, Parts, Scored
-from dpframework.formulas.sensitivity_claims import LAST_INCREMENT, Change, Claim, Neighbours
+from dpframework.formulas.sensitivity_claims_and_neighbours import LAST_INCREMENT, Change, Claim, Neighbours
 
 DIVISORS = (4, 16)  # the counts of the table with the largest change are divided by these, to see how changes grow
 DECLARE = "no bound can be derived, so declare the claims (FormulaScores.claims)"

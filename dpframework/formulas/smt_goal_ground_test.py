@@ -23,7 +23,7 @@ from dpframework.formulas.count_formula import AGGREGATES, Formula, Operation, P
 from dpframework.formulas.evaluation import is_rational, value_of
 from dpframework.formulas.largest_change_search import settings
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Shape, table_rows
-from dpframework.formulas.sensitivity_claims import Change, Claim, ScoreClaims
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim, ScoreClaims
 from dpframework.formulas.smt_goal_evaluator import CLOSE, GroundGoal
 
 SIZES = (1, 3, 9, 40, 10_000)  # the largest counts that a cell or a class has in random tables

@@ -27,7 +27,7 @@ from itertools import product as combinations
 
 from dpframework.formulas.count_formula import Formula, Operation
 from dpframework.formulas.score_structures import Cells
-from dpframework.formulas.sensitivity_claims import Change, Claim
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim
 from dpframework.formulas.smt_goal_writer import Goal, Ratio, divisions, product, roots, table_ratio, total
 
 #: Where a row goes: the position of a cell, or None for no cell.

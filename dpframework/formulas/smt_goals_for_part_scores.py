@@ -30,7 +30,7 @@ from itertools import product as combinations
 
 from dpframework.formulas.count_formula import AGGREGATES, Formula, Operation, n, rows, rows_of_part
 from dpframework.formulas.score_structures import Parts
-from dpframework.formulas.sensitivity_claims import Change, Claim, is_rows_or_more
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim, is_rows_or_more
 from dpframework.formulas.smt_goal_writer import Goal, Ratio, UnprovableError, divisions, roots, table_ratio, total
 
 #: The facts that may hold for an aggregate {s} over classes that have {rest} rows together. {phi} is the aggregate's

@@ -19,7 +19,7 @@ from itertools import product as combinations
 
 from dpframework.formulas.count_formula import Formula, Operation
 from dpframework.formulas.score_structures import Outer, table_rows
-from dpframework.formulas.sensitivity_claims import Change, Claim
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim
 from dpframework.formulas.smt_goal_writer import Goal, Ratio, UnprovableError, divisions, number_text, table_ratio
 
 _END = tuple[bool, ...]  #: For each total, whether the total (or its move) is at the upper end of its range.

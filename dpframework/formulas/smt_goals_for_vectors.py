@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from dpframework.formulas.count_formula import Formula, Operation, PublicRange
 from dpframework.formulas.score_structures import Adds
-from dpframework.formulas.sensitivity_claims import Change, Claim
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim
 from dpframework.formulas.smt_goal_writer import Goal, Ratio, UnprovableError, total
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.formulas.proof_arguments import Argument
 from dpframework.formulas.proofs import Proof, ProofSummary, Verdict, prove
 from dpframework.formulas.score_structures import Shape
-from dpframework.formulas.sensitivity_claims import Claim
+from dpframework.formulas.sensitivity_claims_and_neighbours import Claim
 from dpframework.formulas.solvers import versions
 from dpframework.formulas.user_cache_folder import cache_folder, write_cached
 

@@ -10,7 +10,7 @@ from typing import Any
 from dpframework.formulas.count_formula import Operation, PublicRange
 from dpframework.formulas.evaluation import value_of
 from dpframework.formulas.score_structures import Adds, Outer, table_rows
-from dpframework.formulas.sensitivity_claims import Change, Claim, Neighbours
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim, Neighbours
 
 ROWS = (0, 1, 2, 5, 20, 1000)  # the numbers of rows that are tried for a function of totals
 MOST_ENDS = 6  # vectors with more public parameters are not tried: their ranges' ends have too many combinations

@@ -23,7 +23,7 @@ from dpframework.study.plugin_registry import registry
 from dpframework.study.results import Results
 from dpframework.study.study import Study
 from dpframework.study.study_file import add_miner
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engine_base import Threads
 

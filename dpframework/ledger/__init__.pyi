@@ -12,9 +12,9 @@ from .ledger_run import LedgerRun as LedgerRun
 from .ledger_state import Records as Records
 from .outside_releases import Outside as Outside, OutsideKind as OutsideKind
 from .recorded_run import RecordedRun as RecordedRun
-from .run_entry_subject import RecordedResult as RecordedResult, RunSubject as RunSubject
+from .run_results_person_and_purpose import RecordedResult as RecordedResult, RunSubject as RunSubject
 from .signers import Signers as Signers, read_signers as read_signers
-from .spending_report import (
+from .spending_groups_and_remainder import (
     GroupBy as GroupBy,
     GroupOfRuns as GroupOfRuns,
     group_runs as group_runs,

@@ -16,7 +16,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.files import file_digest
 from dpframework.facts.output_formats_times_and_csv import clock_text
 from dpframework.facts.parameter_checks import is_whole_number
-from dpframework.ledger.run_entry_subject import one_line
+from dpframework.ledger.run_results_person_and_purpose import one_line
 
 
 def data_digests(files: Iterable[Path]) -> list[bytes]:

@@ -11,7 +11,7 @@ from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import read_ratio
 from dpframework.ledger.data_sets import DataSet
-from dpframework.ledger.run_entry_subject import one_line
+from dpframework.ledger.run_results_person_and_purpose import one_line
 from dpframework.plan.plan import Budget
 
 

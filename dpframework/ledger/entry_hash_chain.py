@@ -18,7 +18,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, PlanRefused
-from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.facts.phrases import count_text
 from dpframework.ledger.ledger_pin_file import Pin
 from dpframework.ledger.sqlite_connection import connect, explain_errors

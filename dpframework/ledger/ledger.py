@@ -22,9 +22,9 @@ from dpframework.ledger.ledger_pin_file import Pin
 from dpframework.ledger.ledger_run import LedgerRun
 from dpframework.ledger.ledger_state import Records
 from dpframework.ledger.outside_releases import OutsideKind, charge_of_outside, outside_losses
-from dpframework.ledger.run_entry_subject import RunSubject, one_line, require_unlike
+from dpframework.ledger.run_results_person_and_purpose import RunSubject, one_line, require_unlike
 from dpframework.ledger.signed_decisions import append_decision, signature_lines
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 
 @final

@@ -15,7 +15,7 @@ from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.entry_hash_chain import Entry, Head, LedgerTampered
 from dpframework.ledger.ledger_state import Records
 from dpframework.ledger.outside_releases import charge_of_outside
-from dpframework.ledger.run_entry_subject import recorded_results
+from dpframework.ledger.run_results_person_and_purpose import recorded_results
 from dpframework.plan.plan import Plan, hash_of
 from dpframework.plan.plan_reader import plan_from_json
 from dpframework.study.plugin_registry import registry

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, final
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text, write_whole
-from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.facts.output_overwrite_rule import FileKind
 
 if TYPE_CHECKING:

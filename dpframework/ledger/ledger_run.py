@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, final
 
 from dpframework.facts.errors import InputError, NotOpened, PlanRefused, QueryStopped, ReleaseRefused, is_failure
-from dpframework.facts.process_identity import this_process
+from dpframework.facts.fork_detection import this_process
 from dpframework.ledger.approvals import data_digests
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.entry_hash_chain import START, Chain, Entry, Transaction
@@ -27,13 +27,13 @@ from dpframework.ledger.ledger_state import Records, refusal
 from dpframework.ledger.recorded_run import RecordedRun
 from dpframework.ledger.release_journal import Owner, RunJournal, StoredRelease, encode_output, require_as_left
 from dpframework.ledger.resumable_release_gate import JournaledGate
-from dpframework.ledger.run_entry_subject import RunSubject
+from dpframework.ledger.run_results_person_and_purpose import RunSubject
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.plan.plan import Plan
 from dpframework.run.gate import Gate
 from dpframework.run.observers import Observer
-from dpframework.run.release_scope import Charge, require_own
 from dpframework.run.run_recorder_interface import Recorder
+from dpframework.run.run_scopes_and_charges import Charge, require_own
 from dpframework.tables.contribution_bounding import KEY_BYTES
 from dpframework.tables.engine_base import Engine
 from dpframework.version import __version__

@@ -9,7 +9,7 @@ from typing import final
 
 from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused, nearest
-from dpframework.facts.json_reader import require_form
+from dpframework.facts.json_reader_and_schema_check import require_form
 from dpframework.facts.privacy_losses import NOTHING
 from dpframework.ledger.approvals import Approval, Binding
 from dpframework.ledger.data_set_opening_entry import opened_data_set
@@ -17,7 +17,7 @@ from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.entry_hash_chain import START, Entry, LedgerTampered
 from dpframework.ledger.outside_releases import Outside
 from dpframework.ledger.recorded_run import RecordedRun
-from dpframework.ledger.run_entry_subject import RunSubject
+from dpframework.ledger.run_results_person_and_purpose import RunSubject
 from dpframework.ledger.signed_decisions import DECISIONS, Decision
 from dpframework.ledger.signers import Signers
 from dpframework.ledger.ssh_signatures import SignatureError, text_to_sign

@@ -8,7 +8,7 @@ import attrs
 
 from dpframework.accountant import PlanCharge
 from dpframework.ledger.approvals import Approval
-from dpframework.ledger.run_entry_subject import RunSubject
+from dpframework.ledger.run_results_person_and_purpose import RunSubject
 
 
 @final

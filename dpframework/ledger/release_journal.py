@@ -23,7 +23,7 @@ import attrs
 
 from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
 from dpframework.facts.interrupts import delay_interrupts
-from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.ledger.entry_hash_chain import Chain, canonical
 from dpframework.ledger.journal_key_file import journal_key
 from dpframework.ledger.release_codec import from_json, to_json

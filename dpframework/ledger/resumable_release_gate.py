@@ -13,7 +13,7 @@ from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.row_partitions import Cut
 from dpframework.ledger.release_codec import fingerprint
 from dpframework.run.gate import Gate
-from dpframework.run.release_scope import Charge, ChargedRelease
+from dpframework.run.run_scopes_and_charges import Charge, ChargedRelease
 from dpframework.tables.engine_base import Rows
 
 if TYPE_CHECKING:

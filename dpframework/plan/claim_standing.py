@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 
 import attrs
 
-from dpframework.formulas.sensitivity_claims import Change, Claim, ScoreClaims, bound_at
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim, ScoreClaims, bound_at
 from dpframework.plan.nodes import Step
 from dpframework.plan.plan import Plan
 from dpframework.queries.base import Norm, QueryFacts, Sensitivity

@@ -13,7 +13,7 @@ from dpframework.facts.errors import InputError, nearest, refuse_loops
 from dpframework.facts.logical_descriptions import Cases, Description, description_from_dict
 from dpframework.facts.privacy_losses import NOTHING
 from dpframework.facts.schema_text import attribute_from_dict
-from dpframework.formulas.formula_json_reader import read_score_claims, score_claims_form
+from dpframework.formulas.formula_and_claim_json import read_score_claims, score_claims_form
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.release_losses import Losses
 from dpframework.plan.nodes import FromRelease, Node, Parts, Step

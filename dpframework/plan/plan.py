@@ -26,7 +26,7 @@ from dpframework.facts.privacy_unit import ROW, ROWS_ASSERTED, PrivacyUnit, Unit
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import as_texts, positive_count
 from dpframework.mechanisms.base import Calibration
-from dpframework.mechanisms.joint_loss_calibration import cap
+from dpframework.mechanisms.one_calibration_for_several_releases import cap
 from dpframework.plan.node_kind_table import write_node
 from dpframework.plan.nodes import Node, Step, distinct
 from dpframework.plan.plan_node_index import PlanIndex

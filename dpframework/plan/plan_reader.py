@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
-from dpframework.facts.json_reader import parsed_json, require_form
+from dpframework.facts.json_reader_and_schema_check import parsed_json, require_form
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.mechanisms import BUILT_IN

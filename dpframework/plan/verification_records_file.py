@@ -19,11 +19,11 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text, write_whole
-from dpframework.facts.json_reader import parsed_json, require_form
+from dpframework.facts.json_reader_and_schema_check import parsed_json, require_form
 from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.privacy_losses import Relation
 from dpframework.formulas.score_structures import Shape
-from dpframework.formulas.sensitivity_claims import Claim, ScoreClaims
+from dpframework.formulas.sensitivity_claims_and_neighbours import Claim, ScoreClaims
 from dpframework.plan.code_digests import changes
 from dpframework.plan.plan import Plan
 

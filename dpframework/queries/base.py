@@ -16,7 +16,7 @@ from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, ByRelation, exact
 from dpframework.facts.value_checks import as_texts, as_whole_numbers
-from dpframework.formulas.sensitivity_claims import ScoreClaims
+from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims
 from dpframework.queries.query_counts_on_row_blocks import Counting
 from dpframework.tables.encoded_row_blocks import Block
 

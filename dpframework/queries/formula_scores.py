@@ -13,7 +13,7 @@ from dpframework.facts.errors import InputError
 from dpframework.formulas.largest_change_search import MOST_JOINING, ways_to_join
 from dpframework.formulas.rounding_error_bound import rounding_of
 from dpframework.formulas.score_structures import Cells, Parts
-from dpframework.formulas.sensitivity_claims import Change, Claim, ScoreClaims, bound_at
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim, ScoreClaims, bound_at
 from dpframework.formulas.sensitivity_from_small_tables import derive
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.scores import CandidateScores

@@ -19,7 +19,7 @@ from dpframework.facts.attributes import Attribute, as_attributes
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Cases, Description, Not, fixes
 from dpframework.facts.row_partitions import attributes_of
-from dpframework.formulas.sensitivity_claims import ScoreClaims
+from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.counts import CellCounts, histogram_claims, histogram_sensitivities, share_sensitivities
 from dpframework.queries.sums import STEPS, BoundedSum, WithinBounds, sum_sensitivities

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import require_open
-from dpframework.formulas.sensitivity_claims import ScoreClaims
+from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, histogram_sensitivities
 from dpframework.tables.encoded_row_blocks import Block

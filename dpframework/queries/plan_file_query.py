@@ -9,7 +9,7 @@ import attrs
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.formulas.sensitivity_claims import ScoreClaims
+from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims
 from dpframework.queries.base import Query, QueryFacts, Sensitivity
 from dpframework.tables.encoded_row_blocks import Block
 

@@ -15,7 +15,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, decimal_text, exact
 from dpframework.formulas.count_formula import cells, most
 from dpframework.formulas.score_structures import Cells
-from dpframework.formulas.sensitivity_claims import ScoreClaims, score_claims
+from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims, score_claims
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.scores import CandidateScores
 from dpframework.queries.sums import WithinBounds

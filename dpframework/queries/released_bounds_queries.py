@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import MOST_CODES, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import whole_number
-from dpframework.formulas.sensitivity_claims import ScoreClaims
+from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import AttributeCounts, JointHistogram, TableCounts
 from dpframework.queries.group_queries import GroupMoments, GroupNumbers, groups_reached

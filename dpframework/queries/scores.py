@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Cases, Description, as_descriptions
 from dpframework.facts.row_partitions import attributes_of
-from dpframework.formulas.sensitivity_claims import ScoreClaims
+from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims
 from dpframework.tables.count_width import in_64_bits

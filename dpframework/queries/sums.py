@@ -26,7 +26,7 @@ from dpframework.facts.row_partitions import attributes_of
 from dpframework.facts.value_checks import finite_number
 from dpframework.formulas.count_formula import public
 from dpframework.formulas.score_structures import Adds
-from dpframework.formulas.sensitivity_claims import Change, ScoreClaims, norm_claims
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, ScoreClaims, norm_claims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, share_sensitivities
 from dpframework.tables.crosstab_counts import Crosstab, JointCounts, WholeSteps, describe_known

@@ -1,4 +1,4 @@
-from .affordable_match_count import (
+from .affordable_matches_and_row_cap import (
     CAP as CAP,
     budget_of_choices as budget_of_choices,
     cap_of as cap_of,

@@ -23,7 +23,7 @@ ROUNDS = 6  # of the iteration in `shown_from`; each divides the error by 5 or m
 DEVIATIONS = 4  # the smallest support, in deviations of its noise
 LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # the smallest and the largest support, as shares of the rows
 LIKELY_SHARE = (
-    0.3  # few redescriptions hold for a larger share, since scores are capped at `affordable_match_count.CAP`
+    0.3  # few redescriptions hold for a larger share, since scores are capped at `affordable_matches_and_row_cap.CAP`
 )
 # Two unions count as the same if they differ in few rows: fewer than the share `SAYS_NOTHING` of all rows, plus
 # `OF_NOISE` deviations of the noise.

@@ -20,8 +20,8 @@ from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Below, Description
 from dpframework.facts.schema import Schema
-from dpframework.redescriptions.description_text import sentence
 from dpframework.redescriptions.redescription import Redescription
+from dpframework.redescriptions.shorter_description_text import sentence
 
 _HATCHES = ("//", r"\\", "..", "oo")  # the patterns of regions, which may overlap
 MOST_REGIONS = len(_HATCHES)

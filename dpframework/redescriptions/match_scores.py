@@ -55,7 +55,7 @@ from dpframework.facts.logical_descriptions import And, Below, Description, Equa
 from dpframework.facts.parameter_checks import between_0_and_1, share_of_budget
 from dpframework.formulas.count_formula import Formula, cells, least, public
 from dpframework.formulas.score_structures import Cells
-from dpframework.formulas.sensitivity_claims import ScoreClaims, score_claims
+from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims, score_claims
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.query_counts_on_row_blocks import Counting
 from dpframework.queries.scores import CandidateScores

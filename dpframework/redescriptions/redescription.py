@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Description, description_from_dict
-from dpframework.redescriptions.description_text import sentence
 from dpframework.redescriptions.jaccard_intervals import least_jaccard_if_shown
+from dpframework.redescriptions.shorter_description_text import sentence
 from dpframework.results.noisy_count_with_interval import CONFIDENCE, Noisy, as_noisy, error_of, quantile
 from dpframework.results.result import StoredResult
 from dpframework.results.share_intervals import least_share, noise_at

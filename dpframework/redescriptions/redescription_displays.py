@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dpframework.facts.notebook_html import html_line, html_table
 from dpframework.facts.output_formats_times_and_csv import csv_text
 from dpframework.facts.output_overwrite_rule import FileKind
-from dpframework.redescriptions.description_text import sentence
 from dpframework.redescriptions.redescription import Redescription
+from dpframework.redescriptions.shorter_description_text import sentence
 
 if TYPE_CHECKING:
     import polars as pl

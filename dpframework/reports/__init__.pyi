@@ -8,7 +8,7 @@ from .markdown import markdown_report as markdown_report
 from .node_rows import NodeRow as NodeRow, node_tree as node_tree
 from .planned_result_rows import ResultRow as ResultRow, result_rows as result_rows
 from .report_facts import About as About
-from .report_files import (
+from .report_files_and_release_list import (
     releases_csv as releases_csv,
     releases_json as releases_json,
     write_report as write_report,

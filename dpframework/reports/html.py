@@ -20,7 +20,7 @@ from dpframework.reports.section_blocks import SectionBlock
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.step_row import NONE
 from dpframework.study.results import Results
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.version import __version__
 
 if TYPE_CHECKING:  # functions that make a page import these packages themselves
@@ -169,7 +169,7 @@ def _page(template: str, **content: Any) -> str:
 
 @functools.cache
 def _environment() -> Environment:
-    from dpframework.reports.templates import environment as made
+    from dpframework.reports.compiled_page_templates import environment as made
 
     environment = made()
     environment.globals.update(

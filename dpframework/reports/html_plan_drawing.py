@@ -13,7 +13,7 @@ from dpframework.reports.difference.merged_plans import Mark
 from dpframework.reports.node_rows import NodeRow
 from dpframework.reports.plan_drawing_data import NodeDrawing, draw_difference, draw_plan
 from dpframework.reports.run_summary import RunSummary
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 if TYPE_CHECKING:
     from dpframework.reports.difference import Difference

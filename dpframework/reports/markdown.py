@@ -12,7 +12,7 @@ from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.section_blocks import Facts, Paragraph, SectionBlock, TableBlock, Text
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.study.results import Results
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 #: Characters that can begin markup, an entity or a link. Markdown also makes links of bare addresses.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$&@]|:(?=//)|(?<=www)\.)", re.IGNORECASE)

@@ -17,7 +17,7 @@ from dpframework.plan.nodes import Node, Step
 from dpframework.plan.plan_node_index import PlacedNode
 from dpframework.reports.loss_text import loss_of
 from dpframework.reports.step_row import StepRow, rows_of_steps
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 
 @final

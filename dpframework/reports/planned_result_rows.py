@@ -12,10 +12,10 @@ from dpframework.plan.error_bounds_by_result import parts_of
 from dpframework.plan.plan_node_index import Reads
 from dpframework.reports.loss_text import bound_of, loss_text, share_of
 from dpframework.results.error_bounds import ErrorBound
-from dpframework.run.miner_base import parameter_form
+from dpframework.run.miner_base_and_examples import parameter_form
 from dpframework.study.plan_runner_without_miner import PLANNED
 from dpframework.study.plugin_registry import registry
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 #: Parameters that are not listed, since other columns show them.
 _SHOWN_ELSEWHERE = ("epsilon", "rho", "attributes", "attribute")

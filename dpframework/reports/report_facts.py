@@ -21,7 +21,7 @@ from dpframework.plan.nodes import Sequential
 from dpframework.plan.plan import Plan, PublicFacts
 from dpframework.reports.loss_text import loss_text
 from dpframework.study.results import Results, now
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.version import __version__
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dpframework.reports.report_facts import About
 from dpframework.results.matrix import Matrix
 from dpframework.study.release_step_finder import path_finder
 from dpframework.study.results import Results
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 
 @final

@@ -39,7 +39,7 @@ from dpframework.reports.step_row import NONE, StepRow, step_rows
 from dpframework.reports.step_table import PlacedStep, StepTable
 from dpframework.reports.tree_mermaid_and_dot import tree
 from dpframework.study.plugin_registry import registry
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 MOST_CELLS = 30  # the most rows or columns of a heat map; a larger matrix is shown as text only
 

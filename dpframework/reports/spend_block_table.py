@@ -16,7 +16,7 @@ from dpframework.plan.spend_block_node import Amounts, Spend
 from dpframework.plan.spend_block_requests import request_step, split_request
 from dpframework.reports.section_blocks import TableBlock
 from dpframework.study.release_step_finder import path_finder
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 
 @final

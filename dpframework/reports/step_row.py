@@ -11,7 +11,7 @@ from dpframework.facts.privacy_losses import Relation, decimal_text
 from dpframework.plan.claim_standing import standings
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.reports.loss_text import cost_text, loss_of
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 #: The text of an empty cell.
 NONE = "—"

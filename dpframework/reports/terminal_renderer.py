@@ -14,10 +14,10 @@ from dpframework.reports.report_facts import About, brief, headlines, is_alarmin
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.step_table import StepTable
-from dpframework.reports.terminal_text import FittedText, fit_facts, fit_prose, fit_tree
+from dpframework.reports.terminal_line_breaks import FittedText, fit_facts, fit_prose, fit_tree
 from dpframework.reports.tree_mermaid_and_dot import tree
 from dpframework.study.results import Results
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 if TYPE_CHECKING:  # rich takes a while to import, so functions that print import it themselves
     from rich.console import Group, RenderableType

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.facts.notebook_html import NotebookText, html_table
 from dpframework.results.matrix import matrices_of
 from dpframework.results.table_text import TextTable

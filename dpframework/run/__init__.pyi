@@ -1,4 +1,4 @@
-from .miner_base import (
+from .miner_base_and_examples import (
     Example as Example,
     Miner as Miner,
     Witness as Witness,
@@ -13,7 +13,7 @@ from .observers import (
     Release as Release,
 )
 from .private_table import PrivateTable as PrivateTable
-from .release_scope import (
+from .run_scopes_and_charges import (
     Charge as Charge,
     Run as Run,
     Scope as Scope,

@@ -24,14 +24,14 @@ from dpframework.facts.errors import (
     raised_here,
     without_text,
 )
+from dpframework.facts.fork_detection import ProcessMark, this_process
 from dpframework.facts.logical_descriptions import Cases
-from dpframework.facts.process_identity import ProcessMark, this_process
 from dpframework.facts.row_partitions import Cut
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answers_of
 from dpframework.run.observers import Observer, Release, require_recorded
 from dpframework.run.read_only_release_copies import read_only
-from dpframework.run.release_scope import Charge, ChargedRelease, require_own
+from dpframework.run.run_scopes_and_charges import Charge, ChargedRelease, require_own
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engine_base import Engine, Rows
 from dpframework.tables.output_suppression import silenced

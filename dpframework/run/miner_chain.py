@@ -17,7 +17,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, sequential
-from dpframework.run.miner_base import Miner
+from dpframework.run.miner_base_and_examples import Miner
 from dpframework.run.private_table import PrivateTable
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.run.release_scope import Charge
+from dpframework.run.run_scopes_and_charges import Charge
 
 
 @attrs.frozen

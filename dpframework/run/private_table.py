@@ -18,7 +18,7 @@ from dpframework.facts.row_partitions import NOTHING_DERIVED, AttributeSources, 
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Step
-from dpframework.run.release_scope import ChargedRelease, Scope
+from dpframework.run.run_scopes_and_charges import ChargedRelease, Scope
 from dpframework.tables.coded_table import Table
 from dpframework.tables.encoded_row_blocks import cells_of
 from dpframework.tables.engine_base import InMemory, Rows

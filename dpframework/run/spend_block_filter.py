@@ -20,7 +20,7 @@ from dpframework.plan.spend_block_node import AMOUNTS, Amounts, amount_of, most_
 from dpframework.plan.spend_block_requests import request_step, request_text
 from dpframework.run.gate import Gate
 from dpframework.run.node_states import SpendState
-from dpframework.run.release_scope import Charge, ChargedRelease, Scope
+from dpframework.run.run_scopes_and_charges import Charge, ChargedRelease, Scope
 from dpframework.tables.engine_base import Rows
 
 

@@ -5,5 +5,5 @@ from .plugin_registry import miner as miner, share as share
 from .results import Results as Results
 from .study import Study as Study
 from .study_file import load_study as load_study
-from .study_plan import StudyPlan as StudyPlan
+from .study_plan_totals_and_findings import StudyPlan as StudyPlan
 from .study_run import StudyRun as StudyRun

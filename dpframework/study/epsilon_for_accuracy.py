@@ -13,9 +13,9 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy_losses import Amount, last_digit, positive
 from dpframework.plan.error_bounds_by_result import planned_parts
 from dpframework.results.error_bounds import ErrorBound
-from dpframework.run.miner_base import Miner
-from dpframework.study.budget_shares import Found, Shares, Way, nodes_of
-from dpframework.study.study_plan import StudyPlan
+from dpframework.run.miner_base_and_examples import Miner
+from dpframework.study.noise_search_for_budget_shares import Found, Shares, Way, nodes_of
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 if TYPE_CHECKING:
     from dpframework.study.study import Study
@@ -127,9 +127,9 @@ def accuracy_for(study: Study, miners: Mapping[str, Miner], step: str, within: A
 def _find_budget(study: Study, shares: Shares, wanted: _Wanted) -> Accuracy:
     """Find the study's smallest budget at which the wanted step is accurate enough with its share.
 
-    The noise of all miners with shares follows from one number, the scale (see `budget_shares`). The search first finds
-    the smallest scale at which the error is small enough. The cost of all shares at that scale then gives the smallest
-    budget in which they fit.
+    The noise of all miners with shares follows from one number, the scale (see `noise_search_for_budget_shares`). The
+    search first finds the smallest scale at which the error is small enough. The cost of all shares at that scale then
+    gives the smallest budget in which they fit.
     """
     together = sum((share.share for share in shares.shares.values()), Fraction(0))
     others = shares.total(()) if shares.others else Fraction(0)

@@ -11,7 +11,7 @@ import attrs
 from dpframework.facts.argument_type_checks import require_argument_types
 from dpframework.facts.errors import InputError, first_line, nearest
 from dpframework.facts.privacy_losses import Amount, decimal_text, exact
-from dpframework.run.miner_base import Miner
+from dpframework.run.miner_base_and_examples import Miner
 
 
 def build_miner(kind: type[Miner], parameters: Mapping[str, Any]) -> Miner:

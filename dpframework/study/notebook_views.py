@@ -12,7 +12,7 @@ from dpframework.results.result import axes_or_new
 
 if TYPE_CHECKING:
     from dpframework.mechanisms.base import Calibration
-    from dpframework.run.miner_base import Miner
+    from dpframework.run.miner_base_and_examples import Miner
     from dpframework.study.miner_from_parameters import Share
     from dpframework.study.study import Study
 

@@ -19,7 +19,7 @@ from dpframework.facts.errors import InputError, first_line, nearest
 from dpframework.facts.installed_package_digests import plugin_points
 from dpframework.facts.privacy_losses import Amount
 from dpframework.mechanisms import Mechanism
-from dpframework.run.miner_base import Miner
+from dpframework.run.miner_base_and_examples import Miner
 from dpframework.run.observers import Observer, observer_fault
 from dpframework.study import built_in_components, hookspecs
 from dpframework.study.miner_from_parameters import Share, build_miner

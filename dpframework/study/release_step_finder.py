@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dpframework.plan.spend_block_requests import split_request
-from dpframework.run.release_scope import Charge
-from dpframework.study.study_plan import StudyPlan
+from dpframework.run.run_scopes_and_charges import Charge
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 _NUMBER = re.compile(r" \d+$")
 

@@ -19,10 +19,10 @@ from dpframework.facts.value_checks import as_texts
 from dpframework.results.json_safe import json_text, to_json_safe
 from dpframework.results.matrix import Matrix, matrices_of
 from dpframework.results.result import Drawable
-from dpframework.run.release_scope import Charge
+from dpframework.run.run_scopes_and_charges import Charge
 from dpframework.study.notebook_views import as_float, cost_bars
 from dpframework.study.release_step_finder import step_numbers
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.version import __version__
 
 if TYPE_CHECKING:

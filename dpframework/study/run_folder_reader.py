@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
-from dpframework.facts.json_reader import parsed_json, require_form
+from dpframework.facts.json_reader_and_schema_check import parsed_json, require_form
 from dpframework.facts.privacy_losses import PrivacyLoss, exact
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import prefix_errors
@@ -18,11 +18,11 @@ from dpframework.plan.nodes import Step
 from dpframework.plan.spend_block_requests import request_step, split_request
 from dpframework.results.matrix import Matrix
 from dpframework.results.result import StoredResult
-from dpframework.run.release_scope import Charge
+from dpframework.run.run_scopes_and_charges import Charge
 from dpframework.study.plugin_registry import registry
 from dpframework.study.release_step_finder import path_finder
 from dpframework.study.results import PLAN, RESULTS, RESULTS_VERSION, Results, ResultTexts
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 
 def read_record(source: Path) -> Mapping[str, Any]:

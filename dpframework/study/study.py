@@ -20,16 +20,16 @@ from dpframework.facts.schema import Schema
 from dpframework.plan.code_digests import PlannedCode
 from dpframework.plan.nodes import Node, Sequential, sequential
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
-from dpframework.run.miner_base import Miner
+from dpframework.run.miner_base_and_examples import Miner
 from dpframework.run.miner_chain import require_sources
 from dpframework.run.observers import Observer
 from dpframework.run.run_recorder_interface import Recorder
-from dpframework.study.budget_shares import Shares
 from dpframework.study.miner_from_parameters import Share
+from dpframework.study.noise_search_for_budget_shares import Shares
 from dpframework.study.notebook_views import study_html
 from dpframework.study.plan_runner_without_miner import plan_form, require_engine
 from dpframework.study.study_data_type import Given
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.tables.engine_base import Engine, InMemory
 
 if TYPE_CHECKING:

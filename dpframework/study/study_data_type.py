@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from dpframework.tables.coded_table import Table
-from dpframework.tables.database_table_description import DatabaseTable
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_database_table import DatabaseTable
+from dpframework.tables.unread_table_files import TableFiles
 
 #: A table, files, a table in a database, or a function that returns one of these.
 Given: TypeAlias = Table | TableFiles | DatabaseTable | Callable[[], Table | TableFiles | DatabaseTable]

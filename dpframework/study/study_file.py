@@ -22,14 +22,14 @@ from dpframework.facts.public_lookup_tables import with_tables
 from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.schema_with_derived_columns import extend
 from dpframework.facts.toml import kind_of, prefix_errors, read_toml, refuse_unknown, require_table, require_text
-from dpframework.study.owner_configuration import owner_places
+from dpframework.study.owner_allowed_data_places import owner_places
 from dpframework.study.plugin_registry import Registry, registry as installed
 from dpframework.study.study import Study
 from dpframework.study.table_place import Data, require_views, values_read
 from dpframework.tables.coded_table import Table
-from dpframework.tables.database_table_description import DatabaseTable
 from dpframework.tables.engine_base import Engine
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_database_table import DatabaseTable
+from dpframework.tables.unread_table_files import TableFiles
 
 _TABLES = ("data", "read", "derive", "privacy", "step", "engine")
 _PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit", "period", "date")

@@ -12,7 +12,7 @@ from dpframework.facts.errors import DPFrameworkError, InputError, RunStopped, i
 from dpframework.mechanisms.randomness import Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.plan.nodes import Sequential
 from dpframework.run.gate import Gate
-from dpframework.run.miner_base import Miner
+from dpframework.run.miner_base_and_examples import Miner
 from dpframework.run.miner_chain import mine_part
 from dpframework.run.observers import Observer, require_observers
 from dpframework.run.private_table import PrivateTable
@@ -21,7 +21,7 @@ from dpframework.study.plan_runner_without_miner import release_all, require_no_
 from dpframework.study.plugin_registry import registry
 from dpframework.study.results import Results
 from dpframework.study.study_data_type import Given
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.study.table_opener import open_table
 from dpframework.study.table_place import values_read
 from dpframework.tables.coded_table import Table

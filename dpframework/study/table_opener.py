@@ -24,14 +24,14 @@ from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.run.run_recorder_interface import Recorder
 from dpframework.study.study_data_type import Given
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.study.table_place import require_read_for
 from dpframework.tables.coded_table import Table
-from dpframework.tables.database_table_description import DatabaseTable
 from dpframework.tables.engine_base import Engine, Rows
 from dpframework.tables.output_suppression import silenced
 from dpframework.tables.table_builder import require_public_counts
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_database_table import DatabaseTable
+from dpframework.tables.unread_table_files import TableFiles
 
 
 def open_table(

@@ -23,16 +23,16 @@ from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import expand, prefix_errors, refuse_unknown, require_text, resolve_path
 from dpframework.facts.value_checks import as_pairs
-from dpframework.study.owner_configuration import Place, owner_places
-from dpframework.tables.database_table_description import require_table_name
+from dpframework.study.owner_allowed_data_places import Place, owner_places
 from dpframework.tables.path_pattern_expansion import DATABASES, files_of, is_url, require_once
+from dpframework.tables.unread_database_table import require_table_name
 
 if TYPE_CHECKING:
-    from dpframework.run.miner_base import Miner
+    from dpframework.run.miner_base_and_examples import Miner
     from dpframework.run.run_recorder_interface import Recorder
     from dpframework.tables.coded_table import Table
-    from dpframework.tables.database_table_description import DatabaseTable
-    from dpframework.tables.table_files_description import TableFiles
+    from dpframework.tables.unread_database_table import DatabaseTable
+    from dpframework.tables.unread_table_files import TableFiles
 
 _ENGINES = 'name an entry of the owner\'s configuration with engine = "duckdb" or "postgres"'
 _KEYS = ("path", "left", "right", "id", "schema", "out_of_domain")

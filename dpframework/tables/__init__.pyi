@@ -19,7 +19,6 @@ from .crosstab_engine_base import (
     select_lineage as select_lineage,
 )
 from .dask_engine import Dask as Dask
-from .database_table_description import DatabaseTable as DatabaseTable
 from .duckdb_engine import DuckDB as DuckDB
 from .encoded_row_blocks import (
     Block as Block,
@@ -60,5 +59,6 @@ from .schema_inference import (
     infer_two_view_schema as infer_two_view_schema,
 )
 from .sql_expressions import SqlColumns as SqlColumns
-from .table_files_description import TableFiles as TableFiles
 from .two_view_reader import read_two_views as read_two_views
+from .unread_database_table import DatabaseTable as DatabaseTable
+from .unread_table_files import TableFiles as TableFiles

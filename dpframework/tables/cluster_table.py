@@ -16,7 +16,7 @@ from dpframework.tables.cluster_worker import Derivation, Mask, SampleOf
 from dpframework.tables.cluster_worker_answers import ReadAnswer
 from dpframework.tables.engine_base import RelatedCaches
 from dpframework.tables.shuffle_by_id_hash import Shuffle
-from dpframework.tables.table_files_description import Piece
+from dpframework.tables.unread_table_files import Piece
 
 
 @attrs.define(eq=False)

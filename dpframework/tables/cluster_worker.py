@@ -42,7 +42,7 @@ from dpframework.tables.output_suppression import silenced
 from dpframework.tables.shuffle_by_id_hash import Shuffle
 from dpframework.tables.shuffle_on_workers import ShuffledPieces, UnreachableError, WorkerPlace
 from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.table_files_description import Piece
+from dpframework.tables.unread_table_files import Piece
 
 T = TypeVar("T")
 

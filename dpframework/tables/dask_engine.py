@@ -42,7 +42,7 @@ from dpframework.tables.engine_base import Engine, rows_of
 from dpframework.tables.open_attribute_keys import add_counts
 from dpframework.tables.reading_in_worker_pieces import shuffle_of
 from dpframework.tables.table_builder import RowFindings, require_found
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 
 POLL = 0.5  # how many seconds to wait for an answer before checking that the worker is still there
 

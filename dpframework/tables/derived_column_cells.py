@@ -18,7 +18,7 @@ from dpframework.facts.schema import Schema
 from dpframework.tables.column_encoding import MISSING, EncodedCells, EncodedColumn, cells_of_numbers, settle
 
 if TYPE_CHECKING:
-    from dpframework.facts.expression_operand_domains import Cells
+    from dpframework.facts.expression_operands_and_domains import Cells
 
 
 def with_derived(schema: Schema, encoded: Mapping[str, EncodedColumn]) -> dict[str, EncodedColumn]:

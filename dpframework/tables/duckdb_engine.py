@@ -12,14 +12,14 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.value_checks import positive_count
 from dpframework.tables.database_row_selection import DAY, PLACE, RowChooser, SqlPiece
-from dpframework.tables.database_table_description import DatabaseTable
 from dpframework.tables.duckdb_connection import SOURCE, DuckDBConnection
 from dpframework.tables.parquet_files import ParquetFile
 from dpframework.tables.path_pattern_expansion import is_url
 from dpframework.tables.sources import open_source
 from dpframework.tables.sql_connection import quote_name, text
 from dpframework.tables.sql_engine import SqlEngine
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_database_table import DatabaseTable
+from dpframework.tables.unread_table_files import TableFiles
 
 _ROW = "file_row_number"
 _FILE = 1 << 40  # offset between the places of rows of one file and the next; no file has as many rows

@@ -29,7 +29,7 @@ from dpframework.tables.open_attribute_keys import add_counts
 
 if TYPE_CHECKING:
     from dpframework.tables.coded_table import Table
-    from dpframework.tables.table_files_description import TableFiles
+    from dpframework.tables.unread_table_files import TableFiles
 
 MOST_ROWS = 1 << 20  # the most rows of a block, so that kernels need little memory besides its codes
 Rows: TypeAlias = Any  # an engine's opaque handle of some rows

@@ -8,11 +8,11 @@ from typing import final
 
 from dpframework.facts.errors import InputError
 from dpframework.tables.database_row_selection import RowChooser, SqlPiece
-from dpframework.tables.database_table_description import DatabaseTable
 from dpframework.tables.postgres_connection import PostgresConnection, postgres_module
 from dpframework.tables.sql_connection import identifier, text
 from dpframework.tables.sql_engine import SqlEngine
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_database_table import DatabaseTable
+from dpframework.tables.unread_table_files import TableFiles
 
 _CHECKING_MODES = ("verify-ca", "verify-full")  # modes of libpq in which the server must show a certificate
 

@@ -16,11 +16,11 @@ import numpy as np
 from dpframework.tables.coded_table import Table
 from dpframework.tables.column_encoding import EncodedColumn
 from dpframework.tables.contribution_bounding import KEY_BYTES
-from dpframework.tables.one_row_per_unit_shuffle import RowsOfUnits
 from dpframework.tables.row_bound_shuffle import BoundedRows
 from dpframework.tables.shuffle_by_id_hash import Shuffle, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings, require_found
-from dpframework.tables.table_files_description import Piece, TableFiles
+from dpframework.tables.unit_aggregate_shuffle import RowsOfUnits
+from dpframework.tables.unread_table_files import Piece, TableFiles
 from dpframework.tables.view_join_shuffle import JoinedRows
 
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from dpframework.tables.coded_table import Table
     from dpframework.tables.table_builder import RowFindings
-    from dpframework.tables.table_files_description import Piece
+    from dpframework.tables.unread_table_files import Piece
 
 #: Units are taken in groups that have about this number of rows together, and the kept rows of a group are chosen at
 #: once. This bounds the memory that the choice takes.

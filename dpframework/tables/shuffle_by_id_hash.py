@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dpframework.tables.coded_table import Table
-    from dpframework.tables.table_files_description import Piece, TableFiles
+    from dpframework.tables.unread_table_files import Piece, TableFiles
 
 S = TypeVar("S")
 

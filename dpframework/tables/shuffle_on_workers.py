@@ -18,7 +18,7 @@ import attrs
 from dpframework.tables.coded_table import Table
 from dpframework.tables.shuffle_by_id_hash import Shuffle, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.table_files_description import Piece
+from dpframework.tables.unread_table_files import Piece
 
 PIECES, BUCKETS = "pieces", "buckets"  # the kinds of senders of messages
 

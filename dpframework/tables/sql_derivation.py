@@ -21,7 +21,7 @@ from dpframework.tables.derived_column_cells import read_cells, settle_cells
 from dpframework.tables.sql_connection import SqlConnection
 
 if TYPE_CHECKING:
-    from dpframework.facts.expression_operand_domains import Cells
+    from dpframework.facts.expression_operands_and_domains import Cells
 
 
 def with_derived_columns(connection: SqlConnection, table: str, schema: Schema) -> str:

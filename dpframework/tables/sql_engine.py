@@ -22,7 +22,6 @@ from dpframework.tables.crosstab_counts import Crosstab
 from dpframework.tables.crosstab_engine_base import CaseColumn, GroupingEngine, SelectedRows
 from dpframework.tables.crosstabs_by_grouping_sets import families, grouping_queries
 from dpframework.tables.database_row_selection import DAY, ID, NTH, ORDER, PLACE, UNIT, RowChooser, SqlPiece
-from dpframework.tables.database_table_description import DatabaseTable
 from dpframework.tables.engine_base import Rows
 from dpframework.tables.sources import Source
 from dpframework.tables.sql_connection import SqlConnection, identifier, quote_name
@@ -31,7 +30,8 @@ from dpframework.tables.sql_encoding import SourceEncoder, SqlSource, needed_val
 from dpframework.tables.sql_expressions import SqlColumns
 from dpframework.tables.sql_unit_aggregates import table_of_units
 from dpframework.tables.table_builder import RowFindings, require_found
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_database_table import DatabaseTable
+from dpframework.tables.unread_table_files import TableFiles
 
 MOST_CELLS = 1 << 26  # the most cells of a cross table, which take 512 MiB
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.derived_columns import DerivedColumn
-from dpframework.facts.expression_operand_domains import Numbers, Operand, domain_of
+from dpframework.facts.expression_operands_and_domains import Numbers, Operand, domain_of
 from dpframework.facts.schema import Schema
 from dpframework.facts.schema_with_derived_columns import UnitRows
 from dpframework.facts.unit_aggregates import AGGREGATED, aggregate, row_parts

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.derived_columns import DerivedColumn
 from dpframework.facts.domain_policies import OutOfDomain
-from dpframework.facts.expression_operand_domains import Cells, Labels, Numbers, Operand, domain_of
+from dpframework.facts.expression_operands_and_domains import Cells, Labels, Numbers, Operand, domain_of
 from dpframework.facts.schema import Schema
 from dpframework.facts.schema_with_derived_columns import UnitRows
 from dpframework.facts.toml import prefix_errors

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from dpframework.tables.coded_table import Table
     from dpframework.tables.table_builder import RowFindings
-    from dpframework.tables.table_files_description import Piece
+    from dpframework.tables.unread_table_files import Piece
 
 _LEFT, _RIGHT = 0, 1
 _ID_COLUMNS = (

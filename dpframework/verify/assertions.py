@@ -11,7 +11,7 @@ from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
-from dpframework.run.miner_base import Miner, Witness
+from dpframework.run.miner_base_and_examples import Miner, Witness
 from dpframework.tables.derived_column_cells import with_derived
 from dpframework.verify.mechanisms.loss_claim_check import check_losses
 from dpframework.verify.mechanisms.loss_report import LossReport

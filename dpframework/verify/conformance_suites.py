@@ -24,7 +24,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import DPFrameworkError, RunStopped
-from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
@@ -33,10 +33,10 @@ from dpframework.plan.nodes import step
 from dpframework.queries import Count, Query
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of, answers_of
 from dpframework.results.json_safe import to_json_safe
-from dpframework.run.miner_base import Example, Miner
+from dpframework.run.miner_base_and_examples import Example, Miner
 from dpframework.run.miner_chain import shown_miner
 from dpframework.study.study import Study
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engine_base import InMemory
 from dpframework.verify.assertions import (
@@ -51,14 +51,14 @@ from dpframework.verify.miners.audit_report import MIN_TIGHTNESS
 from dpframework.verify.miners.audit_subject import AMOUNTS, Subject
 from dpframework.verify.miners.query_trace import takes_any_answers
 from dpframework.verify.miners.same_behaviour_check import ADVICE
-from dpframework.verify.miners.step_checks import StepChecks
+from dpframework.verify.miners.step_sensitivity_and_mechanism_checks import StepChecks
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.plugin_code_and_constants import is_foreign
 from dpframework.verify.queries.answer_changes import coordinates_of, measure
 from dpframework.verify.queries.answers_in_other_process import LocalAnswer, differences
-from dpframework.verify.queries.parameter_variants import with_other_costs
+from dpframework.verify.queries.miner_and_mechanism_parameter_variants import with_other_costs
 from dpframework.verify.search_time_limit import Patience
-from dpframework.verify.tables.engine_variants import ByTables, Together
+from dpframework.verify.tables.block_tile_and_crosstab_engines import ByTables, Together
 from dpframework.verify.tables.neighbours import Sizes, Universe
 from dpframework.verify.tables.small_table_engine import SmallTables
 

@@ -13,12 +13,12 @@ from dpframework.accountant import BUILT_IN, Accountant
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.verify.accountants.accountant_total_check import AccountantReport, check_accountant
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.distinguisher import distinguish
 from dpframework.verify.miners.replay_audit import audit
-from dpframework.verify.miners.step_checks import StepChecks
+from dpframework.verify.miners.step_sensitivity_and_mechanism_checks import StepChecks
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.contribution_bounding_checks import check_bounding

@@ -18,7 +18,7 @@ from dpframework.checks import Check
 from dpframework.facts.privacy_losses import Relation
 from dpframework.plan.nodes import sequential
 from dpframework.plan.plan import Budget, PublicFacts
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.verify.accountants.accountant_plans import CASES, Case
 from dpframework.verify.accountants.exact_loss_oracle import SCHEMA
 from dpframework.verify.file_access_watch import watch_data_files

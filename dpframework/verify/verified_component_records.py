@@ -10,7 +10,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.plan.code_digests import code_form, code_of
 from dpframework.plan.nodes import sequential
 from dpframework.plan.verification_records_file import VerifiedCode
-from dpframework.run.miner_base import Example, Miner
+from dpframework.run.miner_base_and_examples import Example, Miner
 from dpframework.run.miner_chain import shown_miner
 from dpframework.verify.verification_report import Verification
 

@@ -21,10 +21,10 @@ from scipy import stats
 
 import dpframework as dpf
 from dpframework.accountant import PLDAccountant, PureAccountant
-from dpframework.accountant.accounted_plan import built_in_at
 from dpframework.accountant.base import Accountant
 from dpframework.accountant.built_in import BUILT_IN
 from dpframework.accountant.event_distributions import AnyRho
+from dpframework.accountant.plan_with_loss_totals import built_in_at
 from dpframework.accountant.pld import _join
 from dpframework.accountant.pure import AdditiveAccountant
 from dpframework.accountant.zcdp import zcdp_to_epsilon
@@ -32,7 +32,7 @@ from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefus
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Node, Step
 from dpframework.run.node_states import StepState
-from dpframework.run.release_scope import Scope
+from dpframework.run.run_scopes_and_charges import Scope
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Boolean("b"), dpf.Categorical("c", ["x", "y", "z"])])
 TABLE = dpf.Table.from_codes(SCHEMA, [[0, 1, 1, 0], [0, 0, 1, 1], [0, 1, 2, 2]])

@@ -20,7 +20,7 @@ from dpframework.accountant import BUILT_IN, AdditiveAccountant
 from dpframework.reports import report_facts, tree_mermaid_and_dot
 from dpframework.reports.difference import difference
 from dpframework.reports.html import html_difference, html_report
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.study.plugin_registry import GROUP, Registry
 from dpframework.verify import verify_examples
 
@@ -66,7 +66,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Registry]:
         vars(module).update(dpframework_accountants=dpframework_accountants)
         monkeypatch.setitem(sys.modules, module.__name__, module)
         found = Registry([EntryPoint("acme", module.__name__, GROUP)])
-        for reader in ("dpframework.study.study_plan", "dpframework.study.study_run"):
+        for reader in ("dpframework.study.study_plan_totals_and_findings", "dpframework.study.study_run"):
             monkeypatch.setattr(f"{reader}.registry", lambda: found)
         return found
 

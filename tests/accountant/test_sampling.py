@@ -20,7 +20,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.plan import Plan, Sample, Step, walk
 from dpframework.reports import tree_mermaid_and_dot
 from dpframework.run.gate import Gate
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.verify import MinerConformance, audit
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.study.plugin_registry import registry
 from dpframework.verify import audit
 

@@ -11,7 +11,7 @@ import pytest
 from dpframework.basics import AdaptiveGridMiner
 from dpframework.basics.keys_miner import KeysMiner
 from dpframework.facts.privacy_losses import Relation
-from dpframework.run.miner_base import Miner
+from dpframework.run.miner_base_and_examples import Miner
 from dpframework.verify import audit
 from dpframework.verify.miners.audit_subject import Subject
 

@@ -14,7 +14,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.basics import MarginalsMiner, marginals_miner
-from dpframework.basics.marginals_workload import Workload, all_sets, marginal_of
+from dpframework.basics.marginals_workload_noise_and_errors import Workload, all_sets, marginal_of
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import BlockNorm, DiscreteLaplace, Gaussian

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 import dpframework as dpf
 from dpframework.lab.evaluation import select_rows
-from dpframework.lab.evaluation.distance_matrix_comparison import pearson
+from dpframework.lab.evaluation.distance_and_context_comparison import pearson
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CLASSES = {

@@ -16,7 +16,6 @@ from dpframework.checks.budget_total_checks import (
     accountant_fails,
     left_over,
     no_finite_total,
-    nothing_released,
     over_budget,
 )
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection
@@ -67,11 +66,6 @@ def test_a_delta_that_other_releases_use_up_is_too_small_for_noise_that_needs_on
     ((_, text),) = no_finite_total(plan_of(both, SCHEMA, delta="1e-6"))
     assert "step 'g'" in text
     assert "set a delta above 1e-06" in text
-
-
-def test_a_plan_of_post_processing_alone_releases_nothing(plan_of: PlanOf) -> None:
-    assert [severity for severity, _ in nothing_released(plan_of(dpf.post("p", []), SCHEMA))] == [Severity.ERROR]
-    assert not list(nothing_released(plan_of(count(DiscreteLaplace(1)), SCHEMA)))
 
 
 @attrs.frozen

@@ -13,6 +13,7 @@ import dpframework as dpf
 from dpframework.checks import Severity
 from dpframework.checks.plan_structure_checks import (
     duplicate_names,
+    nothing_released,
     one_name_of_two_queries,
     parts_not_disjoint,
     unknown_use,
@@ -39,6 +40,11 @@ def below(node: Node) -> Iterator[Node]:
     yield node
     for child in node.children:
         yield from below(child)
+
+
+def test_a_plan_of_post_processing_alone_releases_nothing(plan_of: PlanOf) -> None:
+    assert [severity for severity, _ in nothing_released(plan_of(dpf.post("p", []), SCHEMA))] == [Severity.ERROR]
+    assert not list(nothing_released(plan_of(count("n"), SCHEMA)))
 
 
 @given(PLANS)

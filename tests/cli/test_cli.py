@@ -206,7 +206,7 @@ def test_out_that_cannot_be_written(capsys, study, tmp_path):
 @pytest.fixture
 def stopping(study, monkeypatch):
     """A study of two trees, the second of which a given error stops after one release."""
-    from dpframework.run.release_scope import Scope
+    from dpframework.run.run_scopes_and_charges import Scope
 
     def written(error):
         charge, charged = Scope.charge, []

@@ -11,7 +11,7 @@ import dpframework as dpf
 from dpframework.cli import main, verify as cli_verify
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Histogram
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.study.plugin_registry import PluginComponent, registry
 from dpframework.verify import LossReport, SamplerReport, Verification
 

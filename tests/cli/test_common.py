@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 import dpframework as dpf
-from dpframework.cli import common, component_commands
+from dpframework.cli import common, list_and_explain_components
 from dpframework.cli.command_classes import Command, _read_simply
 from dpframework.cli.common import console, on_terminal, plain_table, show_lines
 from dpframework.study.plugin_registry import PluginComponent
@@ -296,7 +296,7 @@ class Below(Base):
 
 
 def test_parameters_are_listed_with_types_defaults_and_texts() -> None:
-    found = component_commands._parameters(Below)
+    found = list_and_explain_components._parameters(Below)
     keys = ("name", "required", "default", "doc")
     assert [tuple(one[key] for key in keys) for one in found] == [
         ("above", True, None, "Of the base."),
@@ -306,9 +306,9 @@ def test_parameters_are_listed_with_types_defaults_and_texts() -> None:
         ("same", False, "depends on the other parameters", "Two at once."),
     ]
     assert [one["type"] for one in found] == ["int", "str", "int", "list[int]", "dict[str, int]"]
-    assert component_commands._parameter_docs("Raises\n------\nnone\n    Of these.") == {}
+    assert list_and_explain_components._parameter_docs("Raises\n------\nnone\n    Of these.") == {}
     doc = "Raises\n------\nnone\n    Of these.\n\nAttributes\n----------\none\n    The first."
-    assert component_commands._parameter_docs(doc) == {"one": "The first."}
+    assert list_and_explain_components._parameter_docs(doc) == {"one": "The first."}
 
 
 def test_a_word_that_is_longer_than_a_line_is_not_broken(capsys: pytest.CaptureFixture[str]) -> None:
@@ -318,7 +318,7 @@ def test_a_word_that_is_longer_than_a_line_is_not_broken(capsys: pytest.CaptureF
 
     address = "https://" + "a" * 150
     Linked.__doc__ = f"See {address}.\n\nParameters\n----------\nlong\n    At {address}.\n"
-    component_commands.show_one("linked", PluginComponent("ours", Linked), as_json=False)
+    list_and_explain_components.show_one("linked", PluginComponent("ours", Linked), as_json=False)
     assert capsys.readouterr().out.splitlines() == [
         *("linked  (plugin ours)", "See", f"{address}.", "", "Parameters", "long: int, required", "    At"),
         f"    {address}.",
@@ -331,18 +331,18 @@ def test_a_list_names_what_is_there_and_problems(
 ) -> None:
     told: list[bool] = []
     brought = SimpleNamespace(plugin="ours", component=Below)
-    monkeypatch.setattr(component_commands, "warn_of_problems", lambda of_all: told.append(of_all))
-    monkeypatch.setattr(component_commands, "registry", lambda: SimpleNamespace(checked=lambda: ["a problem"]))
+    monkeypatch.setattr(list_and_explain_components, "warn_of_problems", lambda of_all: told.append(of_all))
+    monkeypatch.setattr(list_and_explain_components, "registry", lambda: SimpleNamespace(checked=lambda: ["a problem"]))
     known: Any = {"below": brought}
-    component_commands._show("miner", known, None, as_json)
+    list_and_explain_components._show("miner", known, None, as_json)
     out = capsys.readouterr().out
     assert told == ([] if of_all is None else [of_all])
     assert "Below, in a line." in out
     assert "More of it." not in out
     assert ("a problem" in out) == as_json
-    component_commands._show("miner", {}, None, as_json)
+    list_and_explain_components._show("miner", {}, None, as_json)
     assert ("no miner is installed" in capsys.readouterr().out) == (not as_json)
-    component_commands._show("miner", known, "below", as_json)
+    list_and_explain_components._show("miner", known, "below", as_json)
     out = capsys.readouterr().out
     assert ("default 3" in out) == (not as_json)
     if not as_json:  # the introduction alone, then each parameter with its text
@@ -353,4 +353,4 @@ def test_a_list_names_what_is_there_and_problems(
         assert "Of these." not in out
     assert told == ([] if of_all is None else [True, True, False])
     with pytest.raises(dpf.InputError, match="no miner is named 'blow'; did you mean 'below'"):
-        component_commands._show("miner", known, "blow", as_json)
+        list_and_explain_components._show("miner", known, "blow", as_json)

@@ -13,7 +13,7 @@ from dpframework.checks import ASSUMPTIONS, BUILT_IN, check_page
 from dpframework.cli import common, main
 from dpframework.cli.escaping_console import Screen
 from dpframework.reports import terminal_report, tree
-from dpframework.reports.terminal_text import fit_facts, fit_prose, fit_tree
+from dpframework.reports.terminal_line_breaks import fit_facts, fit_prose, fit_tree
 
 SCHEMA = dpf.Schema(
     [dpf.Categorical("a long name", [f"value {k}" for k in range(9)]), dpf.Boolean("ill")], max_rows=100

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpframework.facts import InputError
-from dpframework.facts.expression_operand_domains import Labels, Numbers, Operand, Truths
+from dpframework.facts.expression_operands_and_domains import Labels, Numbers, Operand, Truths
 from dpframework.facts.expression_operations import (
     MOST_POWER,
     absolute,

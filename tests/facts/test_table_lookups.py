@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from dpframework.facts import InputError
 from dpframework.facts.derived_column_attributes import look_up
-from dpframework.facts.expression_operand_domains import Labels, Numbers, Operand, Truths
+from dpframework.facts.expression_operands_and_domains import Labels, Numbers, Operand, Truths
 from dpframework.facts.public_lookup_tables import PublicTable
 
 KEYS = ("a", "b", "c", "d")

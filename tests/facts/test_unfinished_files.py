@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from dpframework.facts import unfinished_files
+from dpframework.facts.fork_detection import this_process
 from dpframework.facts.interrupts import delay_interrupts, uninterrupted
-from dpframework.facts.process_identity import this_process
 from dpframework.facts.unfinished_files import FIXED_NAMES, Part, new_part_file, new_part_folder
 
 MAKE = [new_part_file, new_part_folder]

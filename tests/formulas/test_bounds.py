@@ -19,7 +19,7 @@ from dpframework.formulas.rounding_error_bound import (
     _share_error,
     _sum,
 )
-from dpframework.formulas.sensitivity_claims import (
+from dpframework.formulas.sensitivity_claims_and_neighbours import (
     LAST_INCREMENT,
     Change,
     Claim,

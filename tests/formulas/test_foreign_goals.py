@@ -15,7 +15,7 @@ from scored_formulas import GINI, JACCARD, NORM
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import ByRelation, exact
 from dpframework.formulas import Argument, Claim, audit, prove
-from dpframework.formulas.formula_json_reader import read_formula
+from dpframework.formulas.formula_and_claim_json import read_formula
 from dpframework.formulas.smt_goal_evaluator import value_in
 from dpframework.formulas.solvers import SOLVERS, solve
 

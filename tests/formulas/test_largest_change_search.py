@@ -28,7 +28,7 @@ from dpframework.formulas.largest_change_search import (
     settings,
     tables_of,
 )
-from dpframework.formulas.sensitivity_claims import Change
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change
 
 a, b, c = cells("a", "b", "c")
 CHANGES = (Change.RISE, Change.FALL, Change.REPLACED)

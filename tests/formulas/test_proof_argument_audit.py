@@ -48,8 +48,8 @@ from dpframework.formulas import (
     sum_over_classes,
     table_rows,
 )
-from dpframework.formulas.certificates import Certificate, audit_certificate
-from dpframework.formulas.formula_json_reader import read_score_claims, read_shape, score_claims_form
+from dpframework.formulas.formula_and_claim_json import read_score_claims, read_shape, score_claims_form
+from dpframework.formulas.proof_certificates_and_audit import Certificate, audit_certificate
 from dpframework.formulas.score_structures import Cells
 from dpframework.formulas.smt_goals_for_cell_scores import cell_goals
 from dpframework.formulas.smt_goals_for_part_scores import induction_goals, part_goals

@@ -41,7 +41,7 @@ from dpframework.formulas import (
     sum_over_classes,
     x_log2_x,
 )
-from dpframework.formulas.sensitivity_claims import ScoreClaims, score_claims
+from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims, score_claims
 from dpframework.formulas.smt_goal_evaluator import _DENIALS, NAMED, GroundGoal
 from dpframework.formulas.smt_goal_ground_test import (
     GroundPair,

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from dpframework.formulas import cells, public
 from dpframework.formulas.score_structures import Adds, Outer, Total, table_rows
-from dpframework.formulas.sensitivity_claims import Change, Claim
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim
 from dpframework.formulas.total_and_vector_refutations import MOST_ENDS, find_refuting_rows, find_refuting_totals
 
 gain, none = cells("gain", "none")

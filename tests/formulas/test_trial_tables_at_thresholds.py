@@ -26,7 +26,7 @@ from dpframework.formulas import (
     x_log2_x,
 )
 from dpframework.formulas.largest_change_search import MOST_JOINING, find_refutation, tables_of, ways_to_join
-from dpframework.formulas.sensitivity_claims import Change, Claim
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim
 from dpframework.formulas.trial_tables_at_thresholds import tables_at_thresholds, tables_of_parts, thresholds
 from dpframework.queries import FormulaScores
 

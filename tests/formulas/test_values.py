@@ -44,7 +44,7 @@ from dpframework.formulas import (
 )
 from dpframework.formulas.count_formula import form, legend
 from dpframework.formulas.evaluation import is_rational, value_of
-from dpframework.formulas.sensitivity_claims import LAST_INCREMENT, Neighbours
+from dpframework.formulas.sensitivity_claims_and_neighbours import LAST_INCREMENT, Neighbours
 from dpframework.formulas.sensitivity_from_small_tables import _plus, _simple_above, derive, fit_bound
 from dpframework.formulas.user_cache_folder import cache_folder, write_cached
 

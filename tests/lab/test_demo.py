@@ -56,7 +56,7 @@ def test_on_the_command_line(capsys, tmp_path):
 
 
 def test_interrupted(capsys, tmp_path, monkeypatch):
-    from dpframework.run.release_scope import Scope
+    from dpframework.run.run_scopes_and_charges import Scope
 
     def interrupt(*_):
         raise KeyboardInterrupt

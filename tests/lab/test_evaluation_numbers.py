@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 import dpframework as dpf
-from dpframework.lab.evaluation.distance_matrix_comparison import (
+from dpframework.lab.evaluation.distance_and_context_comparison import (
     adjust_for_chance,
     chance_f_score,
     f_score,

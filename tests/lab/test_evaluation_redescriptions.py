@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 import dpframework as dpf
 from dpframework.facts.logical_descriptions import And, Equals, Not, Or
 from dpframework.lab.evaluation import exact_counts, match_redescriptions, redescription_quality
-from dpframework.lab.evaluation.distinct_redescriptions import leave_out_each, without_idle_literals
+from dpframework.lab.evaluation.distinct_redescriptions_and_idle_literals import leave_out_each, without_idle_literals
 from dpframework.lab.evaluation.exact_redescription_quality import select_redescriptions
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions

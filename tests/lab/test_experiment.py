@@ -20,14 +20,14 @@ from scipy import stats
 import dpframework as dpf
 from dpframework import cli
 from dpframework.lab.experiment import experiment_file, load_experiment, run_experiment
-from dpframework.lab.experiment.cell_groups import _spread_of
-from dpframework.lab.experiment.grid import Cell, Experiment
+from dpframework.lab.experiment.cell_group_spreads import _spread_of
+from dpframework.lab.experiment.experiment_contents_and_grid import Cell, Experiment
 from dpframework.lab.experiment.input_tables import Fold
 from dpframework.lab.experiment.job import _reason
 from dpframework.lab.experiment.job_list import jobs_of
 from dpframework.lab.experiment.results_table import _parameter
 from dpframework.lab.experiment.spread_statistics import Spread, median_interval
-from dpframework.lab.experiment.summary import sample_note
+from dpframework.lab.experiment.summary_tables_plots_and_page import sample_note
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=4)])
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dpframework.facts import InputError
+from dpframework.lab.experiment.experiment_contents_and_grid import Cell
 from dpframework.lab.experiment.finished_cell_store import CELLS, LOCK, Store, open_store, require_ours
-from dpframework.lab.experiment.grid import Cell
 from dpframework.lab.experiment.job import FinishedCell
 
 CELL = Cell("adult", {}, "tree", {"max_depth": 2}, Fraction(1, 3), 1, None)

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from dpframework.lab.experiment.cell_groups import GroupSpread
-from dpframework.lab.experiment.grid import Summary
+from dpframework.lab.experiment.cell_group_spreads import GroupSpread
+from dpframework.lab.experiment.experiment_contents_and_grid import Summary
 from dpframework.lab.experiment.plots import PANEL, png
 from dpframework.lab.experiment.spread_statistics import Spread
 

@@ -25,7 +25,7 @@ import dpframework as dpf
 from dpframework.accountant import zcdp_to_epsilon
 from dpframework.cli import main
 from dpframework.cli.run import write_outputs
-from dpframework.facts import process_identity
+from dpframework.facts import fork_detection
 from dpframework.facts.output_formats_times_and_csv import clock_text
 from dpframework.ledger import entry_hash_chain, sqlite_connection
 from dpframework.ledger.entry_hash_chain import Chain
@@ -1350,13 +1350,13 @@ def test_a_process_that_forks_while_it_draws_keeps_no_output(ledger, journal, mo
     """Else the fork and the process that it came from would both draw, and one of the outputs would be kept."""
     study = study_of()
     ledger.approve("people", study.plan(), by="b")
-    release, forks = PermuteAndFlip.release, process_identity._forks
+    release, forks = PermuteAndFlip.release, fork_detection._forks
 
     def forking(self, *arguments):
-        process_identity._forks = forks + 1
+        fork_detection._forks = forks + 1
         return release(self, *arguments)
 
-    monkeypatch.setattr(process_identity, "_forks", forks)
+    monkeypatch.setattr(fork_detection, "_forks", forks)
     with monkeypatch.context() as patched:
         patched.setattr(PermuteAndFlip, "release", forking)
         with pytest.raises(dpf.DPFrameworkError, match="another process"):
@@ -1370,12 +1370,12 @@ def test_a_process_that_forks_while_it_draws_keeps_no_output(ledger, journal, mo
 
 def test_a_fork_that_comes_to_its_end_does_not_end_the_run(ledger, monkeypatch):
     """Else the process that it came from, which still releases, would be refused as if another had taken its run."""
-    forks = process_identity._forks
-    monkeypatch.setattr(process_identity, "_forks", forks)
+    forks = fork_detection._forks
+    monkeypatch.setattr(fork_detection, "_forks", forks)
 
     def forking(table):
         made = table.release("n")
-        process_identity._forks = forks + 1
+        fork_detection._forks = forks + 1
         return made
 
     study = study_of(count("0.25"), forking)
@@ -1389,11 +1389,11 @@ def test_a_fork_that_comes_to_its_end_does_not_end_the_run(ledger, monkeypatch):
 @pytest.mark.parametrize("rows", [TABLE, dpf.InputError("the file is damaged")])
 def test_a_fork_that_has_read_the_table_writes_nothing_about_the_run(ledger, monkeypatch, rows):
     """Else it would charge the run, or end it, while the process that it came from still reads the same rows."""
-    forks = process_identity._forks
-    monkeypatch.setattr(process_identity, "_forks", forks)
+    forks = fork_detection._forks
+    monkeypatch.setattr(fork_detection, "_forks", forks)
 
     def forking():
-        process_identity._forks = forks + 1
+        fork_detection._forks = forks + 1
         if isinstance(rows, Exception):
             raise rows
         return rows
@@ -1408,7 +1408,7 @@ def test_a_fork_cannot_make_the_run_that_the_process_before_it_has_got(ledger, m
     """Else both would charge it and release under one id."""
     ledger.approve("people", study_of().plan(), by="b")
     run, before = ledger.run("people"), kinds(ledger)
-    monkeypatch.setattr(process_identity, "_forks", process_identity._forks + 1)
+    monkeypatch.setattr(fork_detection, "_forks", fork_detection._forks + 1)
     with pytest.raises(dpf.ReleaseRefused, match="another process"):
         study_of().run(TABLE, ledger=run)
     assert kinds(ledger) == before

@@ -16,7 +16,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.input_limits import MOST_NESTED_JSON as MOST_DEEP
-from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.ledger.release_codec import from_json, to_json
 
 
@@ -62,7 +62,7 @@ def test_a_module_that_a_file_names_is_not_imported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "place",
-    [PLACE, "dpframework.tables.table_files_description:TableFiles", "dpframework.ledger.release_journal:Owner"],
+    [PLACE, "dpframework.tables.unread_table_files:TableFiles", "dpframework.ledger.release_journal:Owner"],
 )
 def test_a_class_that_is_imported_and_was_not_declared_is_not_made(place: str) -> None:
     with pytest.raises(dpf.InputError, match="which no mechanism of the plan outputs"):

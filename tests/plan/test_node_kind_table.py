@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.json_reader import require_form
+from dpframework.facts.json_reader_and_schema_check import require_form
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node
 from dpframework.plan.node_kind_table import KINDS, NodeKind, kind_of, read_node
@@ -20,7 +20,7 @@ from dpframework.reports import dot, markdown_report, mermaid, tree
 from dpframework.reports.difference import difference
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference, html_report
-from dpframework.reports.report_files import lay_out
+from dpframework.reports.report_files_and_release_list import lay_out
 from dpframework.reports.tree_mermaid_and_dot import difference_tree
 from dpframework.run.node_states import SequentialState, state_of
 

@@ -10,7 +10,7 @@ import pytest
 from dpframework.facts.errors import InputError
 from dpframework.formulas import Cells, Parts, at_least, cells, n, sum_over_classes
 from dpframework.formulas.count_formula import rows
-from dpframework.formulas.sensitivity_claims import Change, Claim
+from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.formula_scores import FormulaScores, _smaller, formula_sensitivity
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.basics.marginals_workload import Workload, all_sets, marginal_of
+from dpframework.basics.marginals_workload_noise_and_errors import Workload, all_sets, marginal_of
 from dpframework.facts.errors import InputError
 from dpframework.queries import Norm, Residuals, residual_changes
 from dpframework.queries.residual_changes import change_by_replacement, is_bound, subsets

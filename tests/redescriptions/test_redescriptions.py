@@ -29,9 +29,9 @@ from scipy.stats import binom, laplace as laplace_of_scipy, norm
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import And, Below, Equals, Not, Or
 from dpframework.facts.output_formats_times_and_csv import csv_text
-from dpframework.redescriptions.description_text import sentence
 from dpframework.redescriptions.redescription import Redescription, p_values
 from dpframework.redescriptions.redescriptions import Redescriptions
+from dpframework.redescriptions.shorter_description_text import sentence
 from dpframework.results.noisy_count_with_interval import Noisy, heavy_deviation, quantile
 
 patient = settings(max_examples=60)

@@ -155,7 +155,7 @@ class InAFork(dpf.Observer):
 
     def charged(self, charge: Any) -> None:
         self.told.append(charge.path)
-        self.monkeypatch.setattr("dpframework.run.release_scope.this_process", lambda: (0, 1))
+        self.monkeypatch.setattr("dpframework.run.run_scopes_and_charges.this_process", lambda: (0, 1))
 
 
 def test_a_fork_amid_several_charges_records_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.plan.nodes import Node, Sequential
-from dpframework.run.miner_base import Miner
+from dpframework.run.miner_base_and_examples import Miner
 from dpframework.run.miner_chain import MinerChain, mine_part, require_sources, shown_miner
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])

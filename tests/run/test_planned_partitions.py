@@ -9,7 +9,7 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.row_partitions import sources_of
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.run.release_scope import _Parts
+from dpframework.run.run_scopes_and_charges import _Parts
 
 ILL, YOUNG = dpf.Boolean("ill"), dpf.Boolean("young")
 SICK, CHILD = dpf.Equals("ill", "true"), dpf.Below("age", 18)

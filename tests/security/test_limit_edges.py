@@ -17,13 +17,13 @@ from dpframework_trees.tree_pair_counts import pair_work, pairs_misfit
 from dpframework_trees.tree_weights import require_feasible
 
 import dpframework as dpf
-from dpframework.basics.marginals_workload import Workload
-from dpframework.facts.expression_operand_domains import labels_of
+from dpframework.basics.marginals_workload_noise_and_errors import Workload
+from dpframework.facts.expression_operands_and_domains import labels_of
 from dpframework.facts.expression_parser import parse
 from dpframework.facts.public_lookup_tables import as_public_table
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.unit_aggregates import aggregate
-from dpframework.formulas.formula_json_reader import read_formula
+from dpframework.formulas.formula_and_claim_json import read_formula
 from dpframework.mechanisms.block_knorm import BlockNorm
 from dpframework.mechanisms.knorm import KNorm
 from dpframework.queries import Norm, QueryFacts, Sensitivity
@@ -158,7 +158,7 @@ LIMITS = {
     ),
     "marginals": Limit(
         lambda n: Workload((TEN,) * 4, {(k,): 1.0 for k in range(n)}, False), 3, "are more than 3",
-        "dpframework.basics.marginals_workload.MOST_SETS",
+        "dpframework.basics.marginals_workload_noise_and_errors.MOST_SETS",
     ),
     "weights of residuals": Limit(lambda n: residuals(3 * n), (1 << 20) // 9, "must be from 1 to 1,048,576"),
     "operations of a formula": Limit(lambda n: read_formula(nested(n)), 100, "more than 100 operations"),

@@ -16,7 +16,7 @@ from people import SCHEMA_FILE, TREE_STUDY
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.facts import input_limits
-from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.facts.toml import parse_toml
 from dpframework.plan import Budget, PublicFacts
 from dpframework.plan.nodes import either, parallel, repeat, sequential

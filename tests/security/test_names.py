@@ -28,7 +28,7 @@ from dpframework.reports import tree_mermaid_and_dot
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference
 from dpframework.reports.markdown import cell
-from dpframework.reports.report_files import lay_out
+from dpframework.reports.report_files_and_release_list import lay_out
 
 HOSTILE = (
     "a\x1b[2K\x1b[1Ahidden",

@@ -16,7 +16,7 @@ from people import SCHEMA_FILE
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.facts.errors import NotOpened
-from dpframework.study.owner_configuration import VARIABLE
+from dpframework.study.owner_allowed_data_places import VARIABLE
 from dpframework.tables import parquet_files
 from dpframework.tables.sources import open_source
 

@@ -108,7 +108,7 @@ def test_only_one_module_of_the_project_opens_files_to_write_them():
         "facts/files.py": "the one place",
         "cli/skeleton/__init__.py": "into a staged folder",
         "formulas/user_cache_folder.py": "into the user's cache folder, which no argument names",
-        "reports/templates.py": "beside the templates, as Python keeps compiled modules",
+        "reports/compiled_page_templates.py": "beside the templates, as Python keeps compiled modules",
         "facts/unfinished_files.py": "beside its place, until it is whole",
         "ledger/ssh_signatures.py": "into a temporary folder",
         "ledger/signers.py": "into a temporary folder",

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import dpframework as dpf
-from dpframework.study import owner_configuration as places_module
-from dpframework.study.owner_configuration import DEFAULT, VARIABLE, OwnerPlaces, Place, owner_places
+from dpframework.study import owner_allowed_data_places as places_module
+from dpframework.study.owner_allowed_data_places import DEFAULT, VARIABLE, OwnerPlaces, Place, owner_places
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from people import SCHEMA_FILE, study_file, tree_step
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.study.owner_configuration import VARIABLE, owner_places
+from dpframework.study.owner_allowed_data_places import VARIABLE, owner_places
 from dpframework.study.study_file import load_study
 
 from .listening import Listener, listening

@@ -32,13 +32,13 @@ CALLS = {
 }
 #: Options that do.
 OPTIONS = {"allow_pickle"}
-#: What reads JSON otherwise than `facts.json_reader`.
+#: What reads JSON otherwise than `facts.json_reader_and_schema_check`.
 JSON = {"json.load", "json.loads", "orjson.loads", "ujson.loads"}
 
 _OTHER_PROCESS = "dpframework/verify/queries/answers_in_other_process.py"
 #: What may be there, and why.
 ALLOWED = {
-    ("dpframework/facts/json_reader.py", "json.loads"): "the one reader",
+    ("dpframework/facts/json_reader_and_schema_check.py", "json.loads"): "the one reader",
     (
         "dpframework/facts/installed_package_digests.py",
         "entry_points",
@@ -130,7 +130,9 @@ def test_nothing_in_the_source_runs_what_it_reads() -> None:
     names = {path: path.relative_to(ROOT).as_posix() for path in SOURCES}
     held = {(names[path], what): line for path in SOURCES for line, what in found(path)}
     unknown = {f"{file}:{held[file, what]}: {what}" for file, what in held if (file, what) not in ALLOWED}
-    assert not unknown, "read files with dpframework.facts.json_reader, and look names up in a table of known ones"
+    assert not unknown, (
+        "read files with dpframework.facts.json_reader_and_schema_check, and look names up in a table of known ones"
+    )
     assert not set(ALLOWED) - set(held), "an exception that nothing needs any more"
 
 

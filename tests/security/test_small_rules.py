@@ -14,7 +14,7 @@ import dpframework as dpf
 from dpframework.facts import control_character_escapes as shown, output_overwrite_rule
 from dpframework.facts.errors import NotOpened
 from dpframework.facts.input_limits import MOST_KEY_PARTS, MOST_NESTED, MOST_NESTED_JSON, MOST_TOML_BYTES
-from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.facts.output_overwrite_rule import IN_OWN_FOLDER, FileKind, require_output
 from dpframework.facts.path_containment import inner_path, require_inside, require_relative
 from dpframework.facts.toml import (
@@ -26,7 +26,7 @@ from dpframework.facts.toml import (
     resolve_path,
     toml_lines,
 )
-from dpframework.study.owner_configuration import VARIABLE, owner_places
+from dpframework.study.owner_allowed_data_places import VARIABLE, owner_places
 
 
 def test_a_number_of_a_character_is_written_as_python_writes_it() -> None:

@@ -29,7 +29,7 @@ from dpframework.tables.reading import read_table, table_from_columns, table_fro
 from dpframework.tables.schema_draft import ColumnNote
 from dpframework.tables.schema_fit import check_fit
 from dpframework.tables.schema_inference import draft_schema, infer_schema
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 
 from .messy import COLUMNS, LEFT_OUT, write_messy
 

@@ -24,7 +24,7 @@ from dpframework.study.study_file import load_study
 from dpframework.tables import cluster_worker, dask_engine
 from dpframework.tables.cluster_table import ClusterRows, OpenedTable
 from dpframework.tables.cluster_worker_answers import AbsentAnswer, FailureAnswer, answer_of
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 from dpframework.verify import EngineConformance
 
 cloudpickle = pytest.importorskip("cloudpickle", reason="the extra 'dask' is not installed")

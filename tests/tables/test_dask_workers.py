@@ -31,7 +31,7 @@ from dpframework.tables.reading_in_worker_pieces import shuffle_of
 from dpframework.tables.row_bound_shuffle import BoundedRows
 from dpframework.tables.shuffle_by_id_hash import IdFinding
 from dpframework.tables.shuffle_on_workers import ShuffledPieces, WorkerPlace
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 from dpframework.verify.tables.people_table_files import (
     OF_PEOPLE,
     PEOPLE,

@@ -11,7 +11,7 @@ import pytest
 from dpframework.facts.column_read_options import DateUnit
 from dpframework.facts.errors import InputError
 from dpframework.facts.expression_dates import _MOST_DAYS, date_part
-from dpframework.facts.expression_operand_domains import Numbers, Operand, Truths
+from dpframework.facts.expression_operands_and_domains import Numbers, Operand, Truths
 
 PARTS = ("year", "month", "day", "weekday", "hour")
 EPOCH = datetime.datetime(1970, 1, 1)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.facts.expression_operand_domains import Numbers
+from dpframework.facts.expression_operands_and_domains import Numbers
 from dpframework.facts.expression_parser import FUNCTIONS
 from dpframework.reports.tree_mermaid_and_dot import dot, mermaid, tree
 from dpframework.tables.prediction_rows import NewRows

@@ -23,7 +23,7 @@ from dpframework.tables import Crosstab, sql_engine
 from dpframework.tables.duckdb_connection import DuckDBConnection
 from dpframework.tables.duckdb_engine import DuckDB
 from dpframework.tables.sql_bins import EvenSteps, bin_of
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 from dpframework.verify import EngineConformance
 
 duckdb = pytest.importorskip("duckdb", reason="the extra 'database' is not installed")

@@ -12,7 +12,7 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.privacy_unit import ROW
 from dpframework.tables.duckdb_engine import DuckDB
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 
 duckdb = pytest.importorskip("duckdb", reason="the extra 'database' is not installed")
 pa = pytest.importorskip("pyarrow", reason="the extra 'test' is not installed")

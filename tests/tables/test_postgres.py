@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.facts.errors import NotOpened
 from dpframework.tables.postgres_connection import PostgresConnection
 from dpframework.tables.postgres_engine import Postgres
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 from dpframework.verify import EngineConformance
 
 

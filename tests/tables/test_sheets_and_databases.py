@@ -14,7 +14,7 @@ import xlsxwriter
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.facts.read_options import ReadOptions
-from dpframework.study.owner_configuration import VARIABLE
+from dpframework.study.owner_allowed_data_places import VARIABLE
 from dpframework.study.study_file import load_study
 from dpframework.tables.database_row_reader import as_texts
 from dpframework.tables.excel_file import _exact_cells

@@ -23,7 +23,6 @@ from dpframework.tables.coded_table import Table
 from dpframework.tables.column_encoding import Unfit
 from dpframework.tables.contribution_bounding import ranges
 from dpframework.tables.ids import Ids, ids_in, ids_of
-from dpframework.tables.one_row_per_unit_shuffle import RowsOfUnits
 from dpframework.tables.reading_in_worker_pieces import read_in_pieces, shuffle_of
 from dpframework.tables.row_bound_shuffle import BoundedRows, IdRows
 from dpframework.tables.shuffle_by_id_hash import (
@@ -34,7 +33,8 @@ from dpframework.tables.shuffle_by_id_hash import (
     numbers_by_hash,
     pack_frames,
 )
-from dpframework.tables.table_files_description import Piece, TableFiles
+from dpframework.tables.unit_aggregate_shuffle import RowsOfUnits
+from dpframework.tables.unread_table_files import Piece, TableFiles
 from dpframework.tables.view_join_shuffle import JoinedRows
 from dpframework.verify import EngineConformance, check_bounding, unit_readers
 from dpframework.verify.tables.people_table_files import (

@@ -13,7 +13,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.derived_columns import DerivedColumn
-from dpframework.facts.expression_operand_domains import Labels, Numbers, Operand, Truths
+from dpframework.facts.expression_operands_and_domains import Labels, Numbers, Operand, Truths
 from dpframework.facts.unit_aggregates import AGGREGATES, MOST_SUMMED, aggregate, aggregate_parts, row_parts
 from dpframework.reports.dossier import dossier
 from dpframework.study.study_file import load_study

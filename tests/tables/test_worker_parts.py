@@ -46,7 +46,7 @@ from dpframework.tables.shuffle_by_id_hash import (
     unpack,
 )
 from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 
 WAYS = list(Unfit)
 FINDINGS = ShuffleFindings(frozenset({(IdFinding.TWICE, 1), (IdFinding.UNFIT, 0)}), frozenset({("a", WAYS[0])}))

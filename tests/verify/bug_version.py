@@ -8,7 +8,7 @@ from typing import Any
 import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.step_checks import StepChecks
+from dpframework.verify.miners.step_sensitivity_and_mechanism_checks import StepChecks
 from dpframework.verify.search_time_limit import Patience
 
 #: By name, the function that makes a miner with or without a bug, its schema, the relation unless it is

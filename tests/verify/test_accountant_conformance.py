@@ -12,12 +12,18 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework.accountant import BUILT_IN, AdditiveAccountant, PureAccountant, ZCDPAccountant, composition
+from dpframework.accountant import (
+    BUILT_IN,
+    AdditiveAccountant,
+    PureAccountant,
+    ZCDPAccountant,
+    composition,
+)
 from dpframework.facts import ByRelation
 from dpframework.plan.nodes import Node, Parallel
 from dpframework.plan.plan import Plan
 from dpframework.plan.spend_block_node import Spend
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.verify import audit, check_accountant, verify_examples
 from dpframework.verify.accountants.accountant_conformance import AccountantConformance
 
@@ -427,7 +433,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
             def accountants_at(self, delta: Fraction) -> tuple[type[dpf.Accountant[Any]], ...]:
                 return (*BUILT_IN, kind)
 
-        monkeypatch.setattr("dpframework.study.study_plan.registry", Installed)
+        monkeypatch.setattr("dpframework.study.study_plan_totals_and_findings.registry", Installed)
 
     return install
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.verify import QueryConformance, verify_examples
 from dpframework.verify.plugin_code_and_constants import is_foreign
 from dpframework.verify.queries import answers_in_other_process

@@ -19,7 +19,7 @@ import dpframework as dpf
 from dpframework.tables.coded_table import places_in_order
 from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import _Blocks, _Rows
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 from dpframework.verify import EngineConformance
 from dpframework.verify.tables.engine_tables import SCHEMA
 

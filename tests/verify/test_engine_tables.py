@@ -16,7 +16,7 @@ import pytest
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import InMemory, _Blocks
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 from dpframework.verify import EngineConformance
 from dpframework.verify.tables import engine_conformance as suite_module
 from dpframework.verify.tables.engine_tables import (

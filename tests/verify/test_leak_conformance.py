@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 from dpframework.tables.engine_base import Engine
+from dpframework.verify.tables.block_tile_and_crosstab_engines import ByTables, Together
 from dpframework.verify.tables.engine_output_watch import telling_lines
-from dpframework.verify.tables.engine_variants import ByTables, Together
 from dpframework.verify.tables.leak_conformance import LeakConformance
 
 

@@ -14,7 +14,7 @@ from dpframework.facts.privacy_unit import UnitChange
 from dpframework.queries import PiecewiseScores
 from dpframework.verify.mechanisms.probe_query_answers import probes
 from dpframework.verify.queries.large_tables import ENDS, MANY, largest_number, pairs_of_many, telling_kinds
-from dpframework.verify.tables.engine_variants import Halves
+from dpframework.verify.tables.block_tile_and_crosstab_engines import Halves
 from dpframework.verify.tables.neighbours import Pair, Sizes, Universe, changes
 from dpframework.verify.tables.small_table_engine import RowsHandle, SmallTables, units_of, with_units
 

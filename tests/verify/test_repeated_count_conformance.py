@@ -15,7 +15,7 @@ import pytest
 import dpframework as dpf
 from dpframework.tables.crosstab_engine_base import GroupingEngine, SelectedRows, select_lineage
 from dpframework.tables.engine_base import Engine, _Blocks, count_block
-from dpframework.verify.tables.engine_variants import ByTables, Together
+from dpframework.verify.tables.block_tile_and_crosstab_engines import ByTables, Together
 from dpframework.verify.tables.repeated_count_conformance import RepeatedCountConformance
 
 

@@ -16,7 +16,7 @@ from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
 from dpframework.plan import VerificationRecords, VerifiedCode, code_verdicts
 from dpframework.plan.verification_records_file import CodeVerdict
 from dpframework.queries import Histogram
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.study.plugin_registry import PluginComponent, registry
 from dpframework.verify import Verification, verify_examples
 from dpframework.verify.verified_component_records import code_records

@@ -33,7 +33,7 @@ from dpframework.queries import (
     Sensitivity,
     Supports,
 )
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.verify import (
     assert_not_told_apart,
     assert_private,
@@ -51,7 +51,7 @@ from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.delta_tail_test import check_tail
 from dpframework.verify.miners.neighbour_pair_search import label_rows, shrink_tables
 from dpframework.verify.miners.replay_on_other_table import Weigher, replay
-from dpframework.verify.miners.step_checks import StepChecks
+from dpframework.verify.miners.step_sensitivity_and_mechanism_checks import StepChecks
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.search_time_limit import Patience

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import dpframework as dpf
 from dpframework.lab.evaluation import Trial
-from dpframework.lab.evaluation.distance_matrix_comparison import f_score, l1, pearson
+from dpframework.lab.evaluation.distance_and_context_comparison import f_score, l1, pearson
 
 
 def correlation_with_diagonal(trial: Trial) -> Mapping[str, float]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import dpframework as dpf
 from dpframework.facts.logical_descriptions import Equals, description_from_dict
 from dpframework.lab.evaluation import Retention, Trial, cart, retention_of
-from dpframework.lab.evaluation.pattern_retention import class_counts
+from dpframework.lab.evaluation.pattern_retention_between_tables import class_counts
 from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.results import Pattern
 

@@ -24,8 +24,8 @@ import dpframework as dpf
 from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation.exact_redescription_quality import exact_counts
 from dpframework.lab.experiment.user_functions import Code
-from dpframework.redescriptions.description_text import sentence
 from dpframework.redescriptions.redescription import Redescription
+from dpframework.redescriptions.shorter_description_text import sentence
 
 FOLDER = Path(__file__).parent
 TREES = FOLDER.parent / "tree-redescriptions"

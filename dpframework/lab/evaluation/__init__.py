@@ -9,7 +9,7 @@ from dpframework.lab.evaluation.exact_redescription_quality import (
 )
 from dpframework.lab.evaluation.experiment_measures import MEASURES, measure
 from dpframework.lab.evaluation.measure_correlations import Correlations, correlations
-from dpframework.lab.evaluation.pattern_retention import Retention, retention_of
+from dpframework.lab.evaluation.pattern_retention_between_tables import Retention, retention_of
 from dpframework.lab.evaluation.prediction_quality import Prediction, prediction_of
 from dpframework.lab.evaluation.rank_tests import Friedman, MannWhitney, PageTrend, friedman, mann_whitney, page_trend
 from dpframework.lab.evaluation.row_noise import distribution_preserving_noise, uniform_noise

@@ -16,7 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.lab.evaluation.distinct_redescriptions import DIFFERENT, are_different, count_idle_literals
+from dpframework.lab.evaluation.distinct_redescriptions_and_idle_literals import (
+    DIFFERENT,
+    are_different,
+    count_idle_literals,
+)
 from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.lab.evaluation.trial_record import NOT_PRIVATE
 from dpframework.redescriptions.redescription import Redescription
@@ -83,9 +87,9 @@ class RedescriptionQuality:
         sides holds for at most a share `USEFUL_SHARE` of the rows; its exact index is at least `USEFUL_JACCARD`; and
         its set of rows has a Jaccard index below `DIFFERENT` with that of each useful redescription before it.
     different
-        Whether each redescription is useful and a finding of its own (see `distinct_redescriptions`).
+        Whether each redescription is useful and a finding of its own (see `distinct_redescriptions_and_idle_literals`).
     nothing
-        How many literals of each redescription say nothing (see `distinct_redescriptions`).
+        How many literals of each redescription say nothing (see `distinct_redescriptions_and_idle_literals`).
     """
 
     noisy: Floats

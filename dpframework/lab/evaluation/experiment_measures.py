@@ -14,7 +14,7 @@ from dpframework.lab.evaluation.exact_redescription_quality import (
     redescription_quality,
     select_redescriptions,
 )
-from dpframework.lab.evaluation.pattern_retention import Retention, class_counts, retention_of
+from dpframework.lab.evaluation.pattern_retention_between_tables import Retention, class_counts, retention_of
 from dpframework.lab.evaluation.prediction_quality import prediction_of
 from dpframework.lab.evaluation.sklearn_baselines import cart as learned_by_cart
 from dpframework.lab.evaluation.trial_record import Measure, Trial, find_once
@@ -79,9 +79,10 @@ def prediction(
 def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any] | None = None) -> Mapping[str, float]:
     """Return "pattern_accuracy", "pattern_accuracy_loss", "psd", "pld" and "patterns" (their number).
 
-    These compare an original table D with a modified table M (see `dpframework.lab.evaluation.pattern_retention`). D is
-    the trial's table. If the result is a table, the patterns are those that CART finds in D, and M is the result. If
-    the result is a tree, the patterns are the tree's own, and its released counts stand for M.
+    These compare an original table D with a modified table M (see
+    `dpframework.lab.evaluation.pattern_retention_between_tables`). D is the trial's table. If the result is a table,
+    the patterns are those that CART finds in D, and M is the result. If the result is a tree, the patterns are the
+    tree's own, and its released counts stand for M.
 
     Parameters
     ----------

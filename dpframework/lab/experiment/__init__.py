@@ -4,8 +4,8 @@ An experiment file says what is compared. It describes a grid, in which each cel
 are computed in parallel, stored one by one, and summarised.
 """
 
+from dpframework.lab.experiment.experiment_contents_and_grid import Experiment
 from dpframework.lab.experiment.experiment_file import load_experiment
-from dpframework.lab.experiment.grid import Experiment
 from dpframework.lab.experiment.runner import Outcome, run_experiment
 
 __all__ = ["Experiment", "Outcome", "load_experiment", "run_experiment"]

@@ -19,7 +19,15 @@ from dpframework.facts.privacy_losses import Relation, decimal_text, exact, posi
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import kind_of, prefix_errors, read_toml, refuse_unknown, require_text, resolve_path
-from dpframework.lab.experiment.grid import RESERVED, Experiment, MeasureUse, Method, NamedTables, Summary, canonical
+from dpframework.lab.experiment.experiment_contents_and_grid import (
+    RESERVED,
+    Experiment,
+    MeasureUse,
+    Method,
+    NamedTables,
+    Summary,
+    canonical,
+)
 from dpframework.lab.experiment.user_functions import Code
 from dpframework.plan.nodes import NAME_CHARACTER
 from dpframework.study.plugin_registry import registry

@@ -13,9 +13,9 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.facts.output_overwrite_rule import IN_OWN_FOLDER
-from dpframework.lab.experiment.grid import Cell
+from dpframework.lab.experiment.experiment_contents_and_grid import Cell
 from dpframework.lab.experiment.job import FinishedCell
 from dpframework.ledger.sqlite_connection import connect, meaning
 from dpframework.version import __version__

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError, first_line
-from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
 from dpframework.lab.evaluation.table_folds import fold_positions, select_rows

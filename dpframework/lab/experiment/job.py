@@ -17,7 +17,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
 from dpframework.lab.evaluation.trial_record import Trial
-from dpframework.lab.experiment.grid import RESERVED, Cell
+from dpframework.lab.experiment.experiment_contents_and_grid import RESERVED, Cell
 from dpframework.lab.experiment.input_tables import Fold, TableSource, rows_of
 from dpframework.lab.experiment.user_functions import Code
 from dpframework.study.plugin_registry import registry

@@ -14,7 +14,14 @@ import attrs
 from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
 from dpframework.facts.files import file_digest
 from dpframework.facts.schema import Schema
-from dpframework.lab.experiment.grid import Cell, Experiment, NamedTables, canonical, digest, fill_in
+from dpframework.lab.experiment.experiment_contents_and_grid import (
+    Cell,
+    Experiment,
+    NamedTables,
+    canonical,
+    digest,
+    fill_in,
+)
 from dpframework.lab.experiment.input_tables import FileTable, Fold, GeneratedTable, rows_of
 from dpframework.lab.experiment.job import BaselineRun, Job, MeasureRun, MinerRun, measure_of
 from dpframework.lab.experiment.user_functions import Code, require_accepts

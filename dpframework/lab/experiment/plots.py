@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dpframework.lab.experiment.cell_groups import GroupSpread
-from dpframework.lab.experiment.grid import Summary, canonical
+from dpframework.lab.experiment.cell_group_spreads import GroupSpread
+from dpframework.lab.experiment.experiment_contents_and_grid import Summary, canonical
 from dpframework.lab.experiment.results_table import text_of
 from dpframework.results.result import without_math
 

@@ -13,7 +13,7 @@ import polars as pl
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.output_overwrite_rule import IN_OWN_FOLDER
-from dpframework.lab.experiment.grid import Experiment, canonical
+from dpframework.lab.experiment.experiment_contents_and_grid import Experiment, canonical
 from dpframework.lab.experiment.job import FinishedCell
 
 

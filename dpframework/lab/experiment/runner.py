@@ -17,12 +17,12 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, PlanRefused, RunStopped
+from dpframework.lab.experiment.experiment_contents_and_grid import Experiment
 from dpframework.lab.experiment.finished_cell_store import open_store, require_ours
-from dpframework.lab.experiment.grid import Experiment
 from dpframework.lab.experiment.input_tables import TableSource
 from dpframework.lab.experiment.job import FailedCell, FinishedCell, Job, compute
 from dpframework.lab.experiment.job_list import jobs_of
-from dpframework.lab.experiment.summary import Report, write_summaries
+from dpframework.lab.experiment.summary_tables_plots_and_page import Report, write_summaries
 
 
 @final

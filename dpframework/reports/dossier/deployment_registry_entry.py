@@ -15,7 +15,7 @@ from typing import Any
 
 from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import InputError
-from dpframework.facts.json_reader import require_form
+from dpframework.facts.json_reader_and_schema_check import require_form
 from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation, readable
 from dpframework.plan.error_bounds_by_result import parts_of
@@ -23,7 +23,7 @@ from dpframework.plan.verification_records_file import code_verdicts
 from dpframework.reports.dossier.dossier_content import DossierSubject, LedgerState
 from dpframework.reports.dossier.owner_statements import Statements
 from dpframework.reports.loss_text import loss_text, whole_rho
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.version import __version__
 
 #: The pattern by which files that `registry_text` wrote are recognized.

@@ -19,7 +19,7 @@ import attrs
 from dpframework.facts.value_checks import as_texts
 from dpframework.reports.dossier.nist_hazards import HAZARDS, Hazard
 from dpframework.reports.dossier.owner_statements import Statements
-from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 if TYPE_CHECKING:
     from dpframework.study.results import Results

@@ -48,7 +48,7 @@ from dpframework.verify.mechanisms.probe_query_answers import scale_sensitivity
 from dpframework.verify.mechanisms.release_failure_check import drawn_output, stated_density, takes_answer
 from dpframework.verify.mechanisms.sampler_statistics import noise_size
 from dpframework.verify.miners.neighbour_pair_search import last_before
-from dpframework.verify.queries.parameter_variants import SPENT, related_mechanisms
+from dpframework.verify.queries.miner_and_mechanism_parameter_variants import SPENT, related_mechanisms
 
 LENGTHS = (1, 2, 3, 5, 7, 17, 256, 1000)  # how many numbers answers have, or how many candidates there are
 MOVED_LENGTHS = (1, 3)  # the lengths at which answers have numbers of many sizes, and scores are large

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
-from dpframework.verify.mechanisms.long_answer_noise_checks import (
+from dpframework.verify.mechanisms.long_answer_and_many_candidate_checks import (
     AMOUNT_LONG,
     LONG,
     calibrate_long,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
 from dpframework.verify.mechanisms.cut_off_noise_check import find_cut_off
-from dpframework.verify.mechanisms.long_answer_noise_checks import (
+from dpframework.verify.mechanisms.long_answer_and_many_candidate_checks import (
     LONG,
     calibrate_long,
     long_answer_problems,

@@ -27,7 +27,7 @@ from dpframework.mechanisms.randomness import (
     SeededRandomness,
     SystemRandomness,
 )
-from dpframework.verify.mechanisms.long_answer_noise_checks import other_amount_problems
+from dpframework.verify.mechanisms.long_answer_and_many_candidate_checks import other_amount_problems
 from dpframework.verify.mechanisms.noise_shape_check import noise_shape_problems_at_other_amounts
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.probe_query_answers import (

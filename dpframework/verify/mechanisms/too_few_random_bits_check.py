@@ -30,7 +30,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import REAL_ARITHMETIC, SeededRandomness
 from dpframework.mechanisms.uniforms import WORD_BITS
-from dpframework.verify.mechanisms.long_answer_noise_checks import NARROW, TELLING
+from dpframework.verify.mechanisms.long_answer_and_many_candidate_checks import NARROW, TELLING
 from dpframework.verify.mechanisms.output_keys import output_numbers
 from dpframework.verify.mechanisms.probe_query_answers import scale_sensitivity
 from dpframework.verify.mechanisms.sampler_statistics import adds_up, noise_size

@@ -18,8 +18,8 @@ from dpframework.facts.privacy_unit import ROW, PrivacyUnit, UnitChange
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import sequential
 from dpframework.plan.plan import Budget, Plan, PublicFacts
-from dpframework.run.miner_base import Miner
-from dpframework.study.study_plan import StudyPlan
+from dpframework.run.miner_base_and_examples import Miner
+from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.verify.queries.large_tables import largest_number
 from dpframework.verify.queries.texts_to_try import telling_texts
 from dpframework.verify.search_time_limit import Patience

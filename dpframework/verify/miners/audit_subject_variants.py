@@ -19,12 +19,12 @@ import attrs
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
 from dpframework.queries import QueryFacts
-from dpframework.run.miner_base import Example, Miner
+from dpframework.run.miner_base_and_examples import Example, Miner
 from dpframework.verify.mechanisms.loss_claim_check import UNIT
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.plugin_code_and_constants import constants_of
-from dpframework.verify.queries.parameter_variants import (
+from dpframework.verify.queries.miner_and_mechanism_parameter_variants import (
     SPENT,
     further_miners,
     related_miners,
@@ -81,7 +81,7 @@ class SubjectVariant:
 def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
     """Yield a plugin's subject on related schemas and with related parameters.
 
-    See `schema_variants` and `parameter_variants`.
+    See `schema_variants` and `miner_and_mechanism_parameter_variants`.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from dpframework.run.miner_base import Witness
+from dpframework.run.miner_base_and_examples import Witness
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.replay_on_other_table import Weigher, replay
 from dpframework.verify.miners.transcript import Transcript

@@ -22,7 +22,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, Relation, exact
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.run.miner_base import Miner
+from dpframework.run.miner_base_and_examples import Miner
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.neighbour_pair_search import Search
 from dpframework.verify.miners.replay_on_other_table import Weigher, difference

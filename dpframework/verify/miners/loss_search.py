@@ -27,7 +27,7 @@ from dpframework.verify.tables.neighbours import Pair, Sizes, changes
 
 MOST_ROWS = 1000  # the most rows that two neighbours share, except for very many equal rows
 EXHAUSTED = 3  # how many transcripts are weighed on all small tables
-FEW = 16  # on how many random pairs the transcript of a steered run is weighed (see `steering`)
+FEW = 16  # on how many random pairs the transcript of a steered run is weighed (see `runs_steered_to_rare_code`)
 TIGHT = 0.97  # the share of the claim at which a search has come near enough
 # How many games are played even if the search has come near the claim, since a mistake may show on other tables.
 FEWEST_GAMES = 4

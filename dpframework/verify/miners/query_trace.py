@@ -23,7 +23,7 @@ from dpframework.verify.mechanisms.neighbour_answers import Answers, invent_answ
 from dpframework.verify.mechanisms.probe_query_answers import probes, probes_of_one
 from dpframework.verify.mechanisms.sampler_check import serves
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
-from dpframework.verify.miners.steering import steer
+from dpframework.verify.miners.runs_steered_to_rare_code import steer
 from dpframework.verify.miners.transcript import (
     DerivationEvent,
     PartitionEvent,

@@ -21,7 +21,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, Relation, decimal_text, exact
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.run.miner_base import Miner, Witness
+from dpframework.run.miner_base_and_examples import Miner, Witness
 from dpframework.verify.miners.audit_report import AuditReport, Violation
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.author_witness_replay import WitnessReplay, replay_witness
@@ -31,8 +31,8 @@ from dpframework.verify.miners.loss_search import TIGHT, LossSearch
 from dpframework.verify.miners.neighbour_pair_search import MOST_SHRINKS, WorstPair, label_pair, shrink_tables
 from dpframework.verify.miners.query_trace import with_climbed_rows
 from dpframework.verify.miners.replay_on_other_table import Weigher
+from dpframework.verify.miners.runs_steered_to_rare_code import aim_at_constants, steer
 from dpframework.verify.miners.same_behaviour_check import MOST_ROWS, SMALL, Behaviour, loss_text
-from dpframework.verify.miners.steering import aim_at_constants, steer
 from dpframework.verify.miners.transcript import Transcript, record
 from dpframework.verify.plugin_code_and_constants import is_foreign
 from dpframework.verify.search_time_limit import Patience

@@ -26,7 +26,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.plan.plan import Plan
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.results.json_safe import to_json_safe
-from dpframework.run.release_scope import Charge
+from dpframework.run.run_scopes_and_charges import Charge
 from dpframework.verify.mechanisms.release_failure_check import refusal
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.transcript import (

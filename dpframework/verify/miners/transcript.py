@@ -30,7 +30,7 @@ from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.gate import Gate
 from dpframework.run.private_table import PrivateTable
-from dpframework.run.release_scope import Charge, ChargedRelease, Run
+from dpframework.run.run_scopes_and_charges import Charge, ChargedRelease, Run
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_table_engine import RowsHandle

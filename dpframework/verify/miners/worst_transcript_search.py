@@ -22,7 +22,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.plan.plan import Plan
 from dpframework.queries import PiecewiseScores
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
-from dpframework.run.release_scope import Charge
+from dpframework.run.run_scopes_and_charges import Charge
 from dpframework.verify.mechanisms.output_keys import NUMBERS, puts_out_numbers
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.replay_on_other_table import core_loss

@@ -41,7 +41,7 @@ from dpframework.verify.queries.simulated_large_tables import (
 from dpframework.verify.queries.telling_row_search import answer_among, find_telling_rows
 from dpframework.verify.queries.texts_to_try import telling_texts
 from dpframework.verify.search_time_limit import Patience
-from dpframework.verify.tables.engine_variants import CountedTables, Halves, SmallTiles
+from dpframework.verify.tables.block_tile_and_crosstab_engines import CountedTables, Halves, SmallTiles
 from dpframework.verify.tables.neighbours import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
 from dpframework.verify.tables.small_table_engine import SmallTables
 

@@ -35,7 +35,7 @@ from dpframework.tables.contribution_bounding import KEY_BYTES
 from dpframework.tables.engine_base import InMemory
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
 from dpframework.tables.reading_in_worker_pieces import read_in_pieces
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 from dpframework.verify.tables.confusable_ids import ID_KINDS, Person, people_of
 from dpframework.verify.tables.neighbours import Universe
 from dpframework.verify.tables.row_independence_checks import Cells, TablesReport, write_csv, write_parquet

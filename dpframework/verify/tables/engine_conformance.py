@@ -30,7 +30,7 @@ from dpframework.queries import Counting, Histogram, JointHistogram, Query
 from dpframework.tables.crosstab_counts import Crosstab, JointCounts, UnitPlaces
 from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import Engine, InMemory, Rows
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 from dpframework.verify.tables.engine_tables import (
     ALL,
     CASES,

@@ -22,7 +22,7 @@ from dpframework.queries import BoundedSum, GroupSums, Histogram, JointHistogram
 from dpframework.tables.crosstab_counts import Crosstab, JointCounts
 from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import Engine, Rows
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 
 MISSING = 0.1  # the share of missing cells, for an attribute that may have them
 SCHEMA = Schema(

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from dpframework.tables.engine_base import Engine
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 from dpframework.verify.file_access_watch import watch_files
 from dpframework.verify.tables.engine_output_watch import overhear, telling_lines
 from dpframework.verify.tables.engine_tables import all_counts, write
-from dpframework.verify.tables.people_conformance import PeopleConformance
+from dpframework.verify.tables.people_in_several_files_conformance import PeopleConformance
 
 LARGE = (60_000,)  # the rows of a file of some 100 kB and more
 CLOCK = 0.1  # how many seconds the clock of a file system may be behind

@@ -20,7 +20,7 @@ from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
 from dpframework.queries import BoundedSum, Histogram, JointHistogram, Keys
 from dpframework.tables.engine_base import Engine, Rows
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 
 Table: TypeAlias = tuple[str, TableFiles]
 

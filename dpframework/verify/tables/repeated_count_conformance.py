@@ -31,7 +31,7 @@ from dpframework.verify.tables.engine_tables import (
     write,
     write_odd,
 )
-from dpframework.verify.tables.people_conformance import PeopleConformance
+from dpframework.verify.tables.people_in_several_files_conformance import PeopleConformance
 
 SEVERAL = (700, 600, 1_100)  # the rows of files that an engine may count as several blocks
 LATEST = 2  # a function fails at its first call, or at a later one, up to this call

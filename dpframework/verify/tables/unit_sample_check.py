@@ -20,7 +20,7 @@ from dpframework.facts.schema import Schema
 from dpframework.queries import Histogram
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engine_base import Engine, Rows
-from dpframework.tables.table_files_description import TableFiles
+from dpframework.tables.unread_table_files import TableFiles
 
 PEOPLE, MOST_ROWS, PARTS = 12, 5, 3
 WHOSE = Categorical("whose", [str(k) for k in range(PEOPLE)])

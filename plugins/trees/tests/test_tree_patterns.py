@@ -8,7 +8,7 @@ from dpframework_trees.tree_nodes import Leaf
 
 import dpframework as dpf
 from dpframework.lab.evaluation import retention_of
-from dpframework.lab.evaluation.pattern_retention import class_counts
+from dpframework.lab.evaluation.pattern_retention_between_tables import class_counts
 
 SCHEMA = dpf.Schema(
     [

@@ -24,11 +24,11 @@ import dpframework as dpf
 from dpframework.accountant import PureAccountant
 from dpframework.mechanisms import Calibration, DiscreteLaplace, Exponential, Gaussian, Laplace, Losses, PermuteAndFlip
 from dpframework.queries import CandidateScores, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.run.private_table import PrivateTable
 from dpframework.verify import LossReport, MinerConformance, Reader, audit, check_losses, check_reading, verify_examples
 from dpframework.verify.mechanisms.sampler_check import SamplerReport, check_sampler
-from dpframework.verify.miners import step_checks
+from dpframework.verify.miners import step_sensitivity_and_mechanism_checks
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"), dpf.Numeric("age", 0, 8, cuts=[4])])
 TOWN = SCHEMA["town"]
@@ -58,8 +58,8 @@ def each_mechanism_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
             compared[key] = check_losses(mechanism, given=given, relations=relations)
         return compared[key]
 
-    monkeypatch.setattr(step_checks, "check_sampler", sampled_once)
-    monkeypatch.setattr(step_checks, "check_losses", compared_once)
+    monkeypatch.setattr(step_sensitivity_and_mechanism_checks, "check_sampler", sampled_once)
+    monkeypatch.setattr(step_sensitivity_and_mechanism_checks, "check_losses", compared_once)
 
 
 def problems_of(miner: dpf.Miner, replays: int) -> list[str]:

@@ -25,7 +25,7 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Count, Histogram
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.audit_subject_variants import subject_variants
-from dpframework.verify.queries.parameter_variants import further_miners, with_other_costs
+from dpframework.verify.queries.miner_and_mechanism_parameter_variants import further_miners, with_other_costs
 
 HITS = dpf.Schema([dpf.Numeric("minute", 0, 240, bins=4)])
 ITEMS = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("old"), dpf.Categorical("grade", ["a", "b", "c", "d"])])

@@ -34,7 +34,7 @@ from dpframework.queries import (
 from dpframework.tables.crosstab_counts import Crosstab, JointCounts
 from dpframework.verify import search_sensitivity
 from dpframework.verify.queries.answers_in_other_process import CHILD
-from dpframework.verify.queries.parameter_variants import related_mechanisms, related_miners
+from dpframework.verify.queries.miner_and_mechanism_parameter_variants import related_mechanisms, related_miners
 from dpframework.verify.queries.schema_variants import related_schemas
 from dpframework.verify.queries.simulated_large_tables import change_beyond_rounding
 

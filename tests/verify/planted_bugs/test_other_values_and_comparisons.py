@@ -30,9 +30,9 @@ from dpframework.queries import Histogram, Norm, Query
 from dpframework.verify import check_sampler
 from dpframework.verify.mechanisms.too_few_random_bits_check import CountedRandomness, gaussian_bits, laplace_bits
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.step_checks import StepChecks
+from dpframework.verify.miners.step_sensitivity_and_mechanism_checks import StepChecks
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.queries.parameter_variants import related_miners
+from dpframework.verify.queries.miner_and_mechanism_parameter_variants import related_miners
 from dpframework.verify.search_time_limit import Patience
 
 BELOW_0 = dpf.Schema([dpf.Numeric("age", -8, 8, bins=2)])

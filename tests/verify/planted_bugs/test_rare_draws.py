@@ -23,7 +23,7 @@ from dpframework.mechanisms import Exponential, Gaussian, Laplace, Losses, Mecha
 from dpframework.mechanisms.randomness import Noise
 from dpframework.queries import Norm
 from dpframework.verify import check_losses, check_sampler
-from dpframework.verify.mechanisms import cut_off_noise_check, long_answer_noise_checks
+from dpframework.verify.mechanisms import cut_off_noise_check, long_answer_and_many_candidate_checks
 from dpframework.verify.mechanisms.cut_off_noise_check import (
     MOST_REQUESTS,
     EnoughError,
@@ -419,11 +419,13 @@ def test_extreme_bits_are_all_alike_and_end():
 
 def test_independent_numbers_have_no_correlation_and_single_pairs_are_named():
     rng = np.random.default_rng(0)
-    for numbers, draws in long_answer_noise_checks.COMPARED:
+    for numbers, draws in long_answer_and_many_candidate_checks.COMPARED:
         for _ in range(20):
             noise = rng.laplace(size=(numbers, draws)).round()
-            assert long_answer_noise_checks._correlation(noise) is None
-    numbers, draws = long_answer_noise_checks.COMPARED[0]
+            assert long_answer_and_many_candidate_checks._correlation(noise) is None
+    numbers, draws = long_answer_and_many_candidate_checks.COMPARED[0]
     noise = rng.laplace(size=(numbers, draws))
     noise[40] = 0.9 * noise[7] + 0.3 * noise[40]
-    assert "numbers 8 and 41 have a rank correlation of" in str(long_answer_noise_checks._correlation(noise))
+    assert "numbers 8 and 41 have a rank correlation of" in str(
+        long_answer_and_many_candidate_checks._correlation(noise)
+    )

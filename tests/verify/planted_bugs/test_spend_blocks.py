@@ -13,7 +13,7 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
 from dpframework.mechanisms.release_losses import Losses
 from dpframework.plan import Node
-from dpframework.run.miner_base import Example
+from dpframework.run.miner_base_and_examples import Example
 from dpframework.run.spend_block_filter import BlockScope
 from dpframework.verify import AuditReport, MinerConformance, audit
 

@@ -15,7 +15,7 @@ import attrs
 
 from dpframework.facts import InputError, nearest
 from dpframework.lab.evaluation import Trial
-from dpframework.lab.evaluation.distance_matrix_comparison import (
+from dpframework.lab.evaluation.distance_and_context_comparison import (
     adjust_for_chance,
     chance_f_score,
     f_score,

@@ -1,0 +1,376 @@
+"""Parameters of miners and mechanisms that an example's author did not think of.
+
+A claim must hold for all parameters. It may be right for a parameter k = 1 and wrong for k = 2. Or it may be right for
+one attribute and wrong for another, or wrong if the same attribute is given twice. `related_miners` and
+`related_mechanisms` change numbers, flags, words, and simple lists. `further_miners` changes durations, dates, sets,
+ranges, texts with numbers, and nested lists, since a claim may also fail for a window that is no multiple of its step,
+for bands in a text that overlap, or for another number of elements in a set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import enum
+import itertools
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from reprlib import Repr
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.logical_descriptions import Description
+from dpframework.facts.open_attribute import Open
+from dpframework.facts.privacy_losses import exact
+from dpframework.facts.schema import Schema
+from dpframework.mechanisms import Mechanism
+from dpframework.queries import Marginals, Query
+from dpframework.run.miner_base_and_examples import Miner
+from dpframework.verify.plugin_code_and_constants import is_foreign_module, words_compared_with
+
+# What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8
+# and 0.44.
+# What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8
+# and 0.44.
+SHARES = (Fraction(5, 9), Fraction(9, 4))
+SMALLER = 4  # by what numbers are divided
+MOST_NAMES = 3  # how many other attributes are tried in place of one that a parameter names
+MOST_WORDS = 6  # how many other words are tried in place of one that the code compares with others
+NUMBERS = (int, float, Fraction, Decimal)
+#: Objects of these classes have claims or meanings of their own, so their fields are not changed as settings.
+COMPONENTS = (Attribute, Description, Mechanism, Miner, Query)
+SPENT = ("epsilon", "rho", "delta")  # the parameters that say how much is spent
+SHOWN = 100  # how many letters of a text, or of an object of a plugin's own are shown
+_SHORT = Repr()
+_SHORT.maxother = _SHORT.maxstring = SHOWN
+MOST = 4  # how many further values of one parameter are tried
+AMOUNTS = (Fraction(1, 1_000), Fraction(1_000))  # other budgets, as shares of the example's
+LATER = datetime.timedelta(days=400)  # by how much dates are moved: more than a year, and no whole number of weeks
+_NUMBER = re.compile(r"\d+")
+
+
+def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
+    """Yield copies of an example's miner, each with one parameter changed, and a text that says how.
+
+    - A whole number is made one larger, and it is made negative. A real number is doubled, and it is made negative.
+    - What is left out (None) becomes 1 or 2, a flag, an option, or the name of an attribute, if the type admits that.
+    - A flag is flipped.
+    - The name of an attribute becomes that of another attribute of the schema.
+    - A value that a validator or a type lists becomes another of the listed values. A word that the code compares, or
+      that is a key of one of its dictionaries, becomes another such word.
+    - The first number of a list, of an array or of a dictionary's values is made negative. The last value of a list is
+      repeated. The first value of any other list or dictionary is changed as a parameter is.
+    - An object of a class of the plugin's own gets one of its fields changed, in the same ways.
+
+    The budget stays as it is.
+    """
+    for field in attrs.fields(type(miner)):
+        if field.name in SPENT or not field.init:
+            continue
+        given = getattr(miner, field.name)
+        listed = _options(type(miner), field.name, given, field.validator, schema.names)
+        if isinstance(given, str) and given not in schema.names:
+            listed = listed or words_compared_with(type(miner), field.name, given)[:MOST_WORDS]
+        for other in _other_parameters(given, listed, schema.names):
+            yield from with_parameter(miner, field.name, other)
+
+
+def with_parameter(miner: Miner, name: str, value: Any) -> Iterator[tuple[str, Miner]]:
+    """Yield a copy of a miner with another value of a parameter, and a text that says so.
+
+    Nothing is yielded if the miner refuses the value, and so claims nothing for it.
+    """
+    with contextlib.suppress(Exception):
+        changed = attrs.evolve(miner, **{str(attrs.fields_dict(type(miner))[name].alias): value})
+        yield f"with {name} = {_SHORT.repr(value)}", changed
+
+
+def smaller_miners(miner: Miner) -> Iterator[tuple[str, Miner]]:
+    """Yield copies of an example's miner in which one number is smaller: a whole number is 0, any other one a quarter.
+
+    The numbers of `related_miners` are larger or below 0, and a share of 0.75 can be neither. The budget stays.
+    """
+    for field in attrs.fields(type(miner)):
+        given = getattr(miner, field.name)
+        if field.name in SPENT or not field.init or type(given) not in (*NUMBERS, np.float64):
+            continue
+        other = 0 if type(given) is int else given / SMALLER
+        if other != given:
+            yield from with_parameter(miner, field.name, other)
+
+
+def with_other_numbers(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
+    """Yield those of `related_miners` in which a whole number is another one, such as a number of rounds.
+
+    Parameters of other types may be budgets, and a larger budget may rightly cost more.
+    """
+    for how, other in related_miners(miner, schema):
+        numbers = [field.name for field in attrs.fields(type(miner)) if type(getattr(miner, field.name)) is int]
+        if any(getattr(other, name) != getattr(miner, name) for name in numbers):
+            yield how, other
+
+
+def related_mechanisms(
+    mechanism: Mechanism, shares: Sequence[Fraction] = SHARES, names: Sequence[str] = SPENT[:2]
+) -> Iterator[tuple[str, Mechanism]]:
+    """Yield copies of a mechanism that spend these shares of what it spends, by the parameters of these names.
+
+    Examples
+    --------
+    >>> from dpframework.mechanisms import Laplace
+    >>> [str(other.epsilon) for _, other in related_mechanisms(Laplace(1))]
+    ['5/9', '9/4']
+    """
+    for name in names:
+        given = getattr(mechanism, name, None)
+        if not isinstance(given, Fraction | float):
+            continue
+        for share in shares:
+            try:
+                changed = attrs.evolve(mechanism, **{name: share * given})
+            except Exception:  # the mechanism refuses this value, and so claims nothing for it
+                continue
+            yield f"with {name} = {float(share * given):.3g}", changed
+
+
+def _options(kind: type[Any], name: str, given: Any, validator: Any, names: Sequence[str]) -> list[Any]:
+    """Return the values that a field of a class may take, if its value, its validator or its type lists them."""
+    if isinstance(given, enum.Enum):
+        return list(type(given))
+    # `and_` of attrs has several validators, and `in_` has the options.
+    validators = [validator, *getattr(validator, "_validators", ())]
+    if options := next((one.options for one in validators if hasattr(one, "options")), ()):
+        return [*options]
+    try:
+        hint = typing.get_type_hints(kind)[name]
+    except Exception:  # the annotation names something that cannot be found
+        return []
+    if typing.get_origin(hint) is typing.Literal:
+        return [*typing.get_args(hint)]
+    return list(_values_of(hint, names)) if given is None else []
+
+
+def _other_parameters(given: Any, listed: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
+    if listed:
+        yield from (value for value in listed if type(value) is type(given) or given is None if value != given)
+    elif type(given) is bool:
+        yield not given
+    elif isinstance(given, np.integer) and not isinstance(given, np.timedelta64):
+        yield from (type(given)(given + 1), type(given)(-2 * abs(int(given)) - 1))
+    elif type(given) is int:
+        yield from (given + 1, -2 * abs(given) - 1)
+    elif type(given) in (float, Fraction, Decimal, np.float64):
+        yield from (2 * given, -2 * abs(given) - 1)
+    elif isinstance(given, str) and given in names:
+        yield from [name for name in names if name != given][:MOST_NAMES]
+    elif type(given) in (tuple, list) and len(given) > 0:
+        if all(type(one) in NUMBERS for one in given):
+            yield type(given)([-2 * max(map(abs, given)) - 1, *given[1:]])
+        elif not isinstance(given[0], str):
+            yield from (type(given)([other, *given[1:]]) for other in _other_parameters(given[0], (), names))
+        yield type(given)([*given, given[-1]])
+    elif isinstance(given, Mapping) and given:
+        if all(type(one) in NUMBERS for one in given.values()):
+            yield {**given, next(iter(given)): -2 * max(map(abs, given.values())) - 1}
+        else:
+            name, first = next(iter(given.items()))
+            yield from ({**given, name: other} for other in _other_parameters(first, (), names))
+            if all(isinstance(text, str) for pair in given.items() for text in pair):
+                yield from _other_texts(given)
+    elif isinstance(given, np.ndarray) and given.dtype.kind in "if" and given.size:
+        changed = given.copy()
+        changed.flat[0] = -2 * np.abs(given).max() - 1
+        yield changed
+    elif is_foreign_module(type(given).__module__) and not isinstance(given, COMPONENTS):
+        yield from _other_settings(given, names)
+
+
+def _other_texts(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield copies of a dictionary of texts, such as a tree that maps each node to its parent, with one other value.
+
+    The last key that is not a value itself, which is a leaf of a tree, gets the value of another key. If some values
+    are keys, there is a second copy, in which this key gets another leaf as its value. So the tree gets deeper and
+    never has a cycle.
+    """
+    leaves = [key for key in given if key not in given.values()]
+    for others in (list(given.values()), leaves if len(leaves) < len(given) else []):
+        other = next((text for text in others if leaves and text not in (leaves[-1], given[leaves[-1]])), None)
+        if other is not None:
+            yield {**given, leaves[-1]: other}
+
+
+def _other_settings(given: Any, names: Sequence[str]) -> Iterator[Any]:
+    """Yield copies of a plugin's own object of attrs or a dataclass, each with one of its fields changed."""
+    kind = type(given)
+    fields: list[tuple[str, str, Any]] = []
+    evolve: Callable[..., Any] = attrs.evolve
+    if attrs.has(kind):
+        fields = [(field.name, field.alias, field.validator) for field in attrs.fields(kind) if field.init]
+    elif dataclasses.is_dataclass(kind):
+        fields, evolve = (
+            [(own.name, own.name, None) for own in dataclasses.fields(kind) if own.init],
+            dataclasses.replace,
+        )
+    for name, alias, validator in fields:
+        held = getattr(given, name)
+        listed = _options(kind, name, held, validator, names)
+        for other in _other_parameters(held, listed, names) if name not in SPENT else ():
+            with contextlib.suppress(Exception):  # the class refuses this value, and so claims nothing for it
+                yield evolve(given, **{alias: other})
+
+
+def _values_of(hint: Any, names: Sequence[str]) -> Iterator[Any]:
+    """Yield values of a type that may also be None: numbers, flags, options and names of attributes."""
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else ()
+    for kind in kinds:
+        if kind in NUMBERS:
+            yield from (kind(1), kind(2))
+        elif kind is bool:
+            yield from (True, False)
+        elif kind is str:
+            yield from names[:MOST_NAMES]
+        elif typing.get_origin(kind) is typing.Literal:
+            yield from typing.get_args(kind)
+        elif isinstance(kind, type) and issubclass(kind, enum.Enum):
+            yield from kind
+
+
+def further_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
+    """Yield copies of an example's miner that `related_miners` lacks, each with a text that says what is changed.
+
+    - A whole number is halved. A real number is made a quarter larger. A duration is made a quarter longer, more than
+      twice as long, and negative.
+    - A date is moved by more than a year, in both directions.
+    - A set gets one more element: a larger number, or another attribute. A range gets one more element at its end.
+    - In a text, each of the first numbers is made one larger. Bands such as "0-17,18-64" then overlap.
+    - In a list of numbers, the last number is enlarged. In a list of attributes, the last one is replaced by another
+      attribute, and another attribute is added.
+    - In a list of pairs, such as names with weights, the number in the first or in the last pair is made negative.
+    - An attribute is replaced by another one, and a query by one that counts each row in two histograms.
+    - The first value of a dictionary, or of a list of texts, is changed in these ways.
+
+    The budget stays as it is.
+
+    Parameters
+    ----------
+    miner
+        The miner of an example.
+    schema
+        The schema of the example.
+
+    Examples
+    --------
+    >>> import dpframework as dpf
+    >>> schema = Schema([dpf.Numeric("age", 0, 90, bins=9)])
+    >>> [how for how, _ in further_miners(dpf.miner("quantile", attribute="age", quantile=0.4, epsilon=1), schema)]
+    ['with quantile = Fraction(1, 2)']
+    """
+    for field in attrs.fields(type(miner)):
+        if field.name in SPENT or not field.init:
+            continue
+        given = getattr(miner, field.name)
+        for other in itertools.islice(_further_values(given, schema), MOST):
+            yield from with_parameter(miner, field.name, other)
+
+
+def with_other_costs(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
+    """Yield copies of an example's miner whose plans may cost more or less, each with a text that says what is changed.
+
+    They are those of `with_other_numbers`, and copies with a much smaller and a much larger `epsilon` or `rho`. With a
+    small budget, a plan costs too much if one of its steps has a least budget of its own.
+
+    Parameters
+    ----------
+    miner
+        The miner of an example.
+    schema
+        The schema of the example.
+
+    Examples
+    --------
+    >>> import dpframework as dpf
+    >>> [how for how, _ in with_other_costs(dpf.miner("count", epsilon=2), Schema([dpf.Boolean("ill")]))]
+    ['with epsilon = 0.002', 'with epsilon = 2000']
+    """
+    yield from with_other_numbers(miner, schema)
+    for name in SPENT[:2]:
+        given: Any = getattr(miner, name, None)
+        for share in AMOUNTS if isinstance(given, (*NUMBERS, str)) else ():
+            with contextlib.suppress(Exception):  # the miner refuses this value, and so claims nothing for it
+                other = share * exact(given, name)
+                yield f"with {name} = {float(other):g}", attrs.evolve(miner, **{name: other})
+
+
+def _further_values(given: Any, schema: Schema) -> Iterator[Any]:
+    names = schema.names
+    listed = [own for own in schema if not isinstance(own, Open)]
+    if type(given) is int and given > 1:
+        yield given // 2
+    elif isinstance(given, Query) and listed:
+        yield Marginals((listed * 2)[:2])
+    elif isinstance(given, Attribute):
+        yield from (own for own in listed if own != given)
+    elif type(given) in (float, Fraction, Decimal, np.float64):
+        yield given * 5 / 4
+    elif isinstance(given, datetime.timedelta):
+        yield from (given * 5 / 4, given * 9 / 4, -given)
+    elif isinstance(given, np.timedelta64):
+        number = int(given.astype(np.int64))
+        yield from (np.array(other).astype(given.dtype)[()] for other in (number + max(number // 4, 1), -number))
+    elif isinstance(given, datetime.date):
+        yield from (given + LATER, given - LATER)
+    elif isinstance(given, str) and given not in names:
+        yield from _with_larger_numbers(given)
+    elif isinstance(given, range):
+        yield range(given.start, given.stop + given.step, given.step)
+    elif isinstance(given, set | frozenset) and given:
+        yield from (type(given)({*given, other}) for other in _one_more(list(given), names))
+    elif type(given) in (tuple, list) and len(given) > 0:
+        yield from map(type(given), _other_lists([*given], schema))
+    elif isinstance(given, Mapping) and given:
+        name, first = next(iter(given.items()))
+        yield from ({**given, name: other} for other in _further_values(first, schema))
+
+
+def _with_larger_numbers(text: str) -> Iterator[str]:
+    """Yield copies of a text in which one of its numbers is made one larger."""
+    for found in _NUMBER.finditer(text):
+        larger = f"{int(found.group()) + 1:0{len(found.group())}}"
+        yield f"{text[: found.start()]}{larger}{text[found.end() :]}"
+
+
+def _one_more(known: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
+    """Yield another element for a collection: a larger number, or the name of another attribute."""
+    if all(type(one) in NUMBERS for one in known):
+        yield 2 * max(map(abs, known)) + 1
+    elif all(one in names for one in known):
+        yield from [name for name in names if name not in known][:2]
+
+
+def _other_lists(given: list[Any], schema: Schema) -> Iterator[list[Any]]:
+    more = list(_one_more(given, schema.names))
+    yield from ([*given[:-1], other] for other in more)
+    yield from ([*given, other] for other in more[:1])
+    if more or all(type(one) in NUMBERS for one in given):
+        return
+    if isinstance(given[0], str):
+        yield from ([other, *given[1:]] for other in _further_values(given[0], schema))
+    for place in dict.fromkeys((0, len(given) - 1)):
+        held = given[place]
+        if type(held) in (tuple, list):
+            yield from ([*given[:place], type(held)(other), *given[place + 1 :]] for other in _with_negative([*held]))
+
+
+def _with_negative(given: list[Any]) -> Iterator[list[Any]]:
+    """Yield copies of a list in which one number is made negative."""
+    for place, one in enumerate(given):
+        if type(one) in NUMBERS:
+            yield [*given[:place], -2 * abs(one) - 1, *given[place + 1 :]]
