@@ -41,7 +41,7 @@ from .facts.errors import (
     ReleaseRefused as ReleaseRefused,
     RunStopped as RunStopped,
 )
-from .facts.logical_descriptions import (
+from .facts.logical_descriptions_of_rows import (
     And as And,
     Below as Below,
     Cases as Cases,

@@ -24,7 +24,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 from printed_outputs import write_anew
 
-from dpframework.facts.logical_descriptions import And, Below, Equals, Not
+from dpframework.facts.logical_descriptions_of_rows import And, Below, Equals, Not
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.results.class_prediction_patterns import Pattern

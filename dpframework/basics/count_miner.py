@@ -13,7 +13,7 @@ from dpframework.basics.basic_miner_base import EXAMPLE_DELTA
 from dpframework.basics.cell_count_mechanism import counting_mechanism
 from dpframework.basics.filter_and_group_miner_base import GroupedMiner, as_description, values_compared
 from dpframework.facts.attributes import Boolean, Numeric
-from dpframework.facts.logical_descriptions import Description
+from dpframework.facts.logical_descriptions_of_rows import Description
 from dpframework.facts.schema import Schema
 from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, step

@@ -16,7 +16,7 @@ import attrs
 from dpframework.basics.released_row_cap_miner_base import RowsMiner
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Below, Description, Equals, description_from_dict
+from dpframework.facts.logical_descriptions_of_rows import Below, Description, Equals, description_from_dict
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.parameter_checks import named_once
 from dpframework.facts.schema import Schema

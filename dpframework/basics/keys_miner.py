@@ -25,7 +25,7 @@ from dpframework.basics.histogram_miner import HistogramMiner
 from dpframework.basics.mean_and_variance_miners import MeanMiner
 from dpframework.facts.attributes import Boolean
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Cases, Equals
+from dpframework.facts.logical_descriptions_of_rows import Cases, Equals
 from dpframework.facts.open_attribute import Open, require_open
 from dpframework.facts.privacy_losses import Relation, positive, positive_delta, positive_rho
 from dpframework.facts.schema import Schema

@@ -24,7 +24,7 @@ from dpframework.basics.mean_and_variance_miners import share_interval
 from dpframework.basics.share_errors import share_error
 from dpframework.facts.attributes import MISSING_LABEL, MOST_CODES, Attribute, Boolean, Categorical
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Description
+from dpframework.facts.logical_descriptions_of_rows import Description
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.parameter_checks import whole_number
 from dpframework.facts.schema import Schema

@@ -136,8 +136,8 @@ def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Examp
     row at the upper public bound is removed, or is replaced by a row at the lower public bound. Of the 13 other rows,
     seven are near the lower bound and six at the upper bound. So with all 14 rows, every number between the two ends is
     a median. If `between` is not 0, the witness for a replaced row has about `between` rows near the middle in place of
-    the 13. Then both released bounds are narrower, and the last counts of the search and a sum take their largest
-    changes.
+    the 13. Then both released bounds are narrower. The last counts in the search for bounds change by the most that
+    they can, and so does a sum.
     """
     from dpframework.basics.bounds_miner import PrivateBoundsMiner
     from dpframework.basics.row_cap_selection_miner import released_rows_example

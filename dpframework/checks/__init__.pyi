@@ -2,7 +2,7 @@ from .allowed_risks import (
     ALLOWANCES as ALLOWANCES,
     Allowance as Allowance,
 )
-from .assumption_texts_and_help_pages import (
+from .assumption_texts_and_check_help_pages import (
     ASSUMPTIONS as ASSUMPTIONS,
     CheckPage as CheckPage,
     check_page as check_page,

@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, str] = {
     "forecast": "forecast",
     "run": "run",
     "report": "report",
-    "statements": "dossier_registry_and_statements",
+    "statements": "dossier_registry_entry_and_owner_statements",
     "verify": "verify",
     "prove": "proof_commands",
     "audit-proof": "proof_commands",

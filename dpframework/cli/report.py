@@ -27,7 +27,7 @@ from dpframework.cli.common import (
     warn_of_problems,
     write,
 )
-from dpframework.cli.dossier_registry_and_statements import ledger_state, write_dossier, write_entry
+from dpframework.cli.dossier_registry_entry_and_owner_statements import ledger_state, write_dossier, write_entry
 from dpframework.cli.ledger_tables import certainty_sentences
 from dpframework.cli.run import Authority
 from dpframework.facts.errors import InputError

@@ -115,7 +115,7 @@ def infer(
     The command guesses how the file is written. It also tells the data's owner which columns are messy, and which of
     them are left out.
     """
-    from dpframework.tables.attribute_inference import CutMode
+    from dpframework.tables.attribute_kind_and_bounds_inference import CutMode
 
     if out is not None:
         # An existing file may be a public schema, which an inferred one must not overwrite.

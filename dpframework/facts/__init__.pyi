@@ -30,7 +30,7 @@ from .errors import (
 )
 from .files import write_whole as write_whole
 from .json_reader_and_schema_check import parsed_json as parsed_json
-from .logical_descriptions import (
+from .logical_descriptions_of_rows import (
     And as And,
     Below as Below,
     Cases as Cases,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Below, Description, KeyCodes
+from dpframework.facts.logical_descriptions_of_rows import Below, Description, KeyCodes
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 
@@ -70,7 +70,7 @@ def first_overlap(
     Examples
     --------
     >>> from dpframework.facts.attributes import Boolean
-    >>> from dpframework.facts.logical_descriptions import Equals
+    >>> from dpframework.facts.logical_descriptions_of_rows import Equals
     >>> schema = Schema([Boolean("a"), Boolean("b")])
     >>> first_overlap([Equals("a", "true"), Equals("b", "true")], schema)
     (0, 1)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import cast, final
 
 from dpframework.facts.attributes import Attribute, Numeric
-from dpframework.facts.logical_descriptions import And, Below, Description, Equals, Literal, Not, Or
+from dpframework.facts.logical_descriptions_of_rows import And, Below, Description, Equals, Literal, Not, Or
 from dpframework.facts.schema import Schema
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.logical_descriptions import Cases, Description
+from dpframework.facts.logical_descriptions_of_rows import Cases, Description
 
 #: What divides rows into parts: the values of an attribute, the cells of `Cases`, or disjoint descriptions.
 Cut: TypeAlias = "Attribute | Cases | tuple[Description, ...]"

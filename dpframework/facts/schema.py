@@ -238,7 +238,7 @@ class Schema:
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of the named attributes only, in the order of `names`, with derived attributes last.
 
-        The schema also has the attributes from which the derived attributes among them are computed.
+        If a named attribute is derived, the schema also has the attributes that it is computed from.
 
         Raises
         ------

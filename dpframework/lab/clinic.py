@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric, View
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import And, Below, Description, Equals, Not, Or
+from dpframework.facts.logical_descriptions_of_rows import And, Below, Description, Equals, Not, Or
 from dpframework.facts.parameter_checks import is_whole_number
 from dpframework.facts.schema import Schema
 from dpframework.tables.coded_table import Table

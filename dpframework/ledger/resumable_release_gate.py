@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.row_partitions import Cut
 from dpframework.ledger.release_codec import fingerprint
 from dpframework.run.gate import Gate

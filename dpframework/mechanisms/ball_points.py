@@ -101,7 +101,7 @@ class Balls:
         The sizes of the histograms, each 2 or more.
     same_rows
         Whether neighbours have the same number of rows. Then the noise of each histogram adds up to 0. Otherwise the
-        noise of all histograms has a common sum.
+        noise adds up to the same number in every histogram.
     """
 
     sizes: tuple[int, ...]
@@ -140,9 +140,9 @@ class Balls:
         A ball's points are in the order of their totals: 0, 1 and -1, 2 and -2, and so on. The first totals are tried
         in turn. The points of larger totals are counted by polynomials. This works since `section_size` is a polynomial
         in total and depth, of degree 2 (`size` - 1) at most. If the total grows by two, the depth falls by one. So the
-        sections of even totals have sizes that are a polynomial in the index of the total. The same holds for odd
-        totals. Let d_k be Newton's forward differences of the first few of these sizes. Then the first m sizes add up
-        to the sum over k of d_k C(m, k + 1).
+        size of the section of an even total is a polynomial in half of the total. The same holds for odd totals,
+        rounded down. Let d_k be Newton's forward differences of the first few of these sizes. Then the first m sizes
+        add up to the sum over k of d_k C(m, k + 1).
         """
         degree = 2 * sum(size - 1 for size in self.sizes)
         sections, before = [], 0

@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError, nearest, refuse_loops
-from dpframework.facts.logical_descriptions import Cases, Description, description_from_dict
+from dpframework.facts.logical_descriptions_of_rows import Cases, Description, description_from_dict
 from dpframework.facts.privacy_losses import NOTHING
 from dpframework.facts.schema_text import attribute_from_dict
 from dpframework.formulas.formula_and_claim_json import read_score_claims, score_claims_form

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation, decimal_text
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.plan.node_json import read_cut, read_spend, read_step, write_cut, write_spend, write_step

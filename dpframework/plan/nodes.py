@@ -18,7 +18,7 @@ import attrs
 from dpframework.facts.argument_type_checks import require_field_types, require_fields_only, typechecked
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Cases, Description
+from dpframework.facts.logical_descriptions_of_rows import Cases, Description
 from dpframework.facts.parameter_checks import is_whole_number, names_of
 from dpframework.facts.privacy_losses import Amount, decimal_text, exact, exact_or_none
 from dpframework.facts.row_partitions import Cut, number_of_parts

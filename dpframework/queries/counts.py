@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, as_attributes
-from dpframework.facts.logical_descriptions import Cases, Description
+from dpframework.facts.logical_descriptions_of_rows import Cases, Description
 from dpframework.facts.row_partitions import attributes_of
 from dpframework.formulas.count_formula import Formula, public
 from dpframework.formulas.score_structures import Adds

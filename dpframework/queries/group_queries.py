@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, as_attributes
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Cases, Description, Not, fixes
+from dpframework.facts.logical_descriptions_of_rows import Cases, Description, Not, fixes
 from dpframework.facts.row_partitions import attributes_of
 from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims
 from dpframework.queries.base import Norm, Sensitivity
@@ -77,7 +77,7 @@ class GroupCounts(CellCounts):
     Examples
     --------
     >>> from dpframework.facts.attributes import Boolean
-    >>> from dpframework.facts.logical_descriptions import Equals
+    >>> from dpframework.facts.logical_descriptions_of_rows import Equals
     >>> counts = GroupCounts([Boolean("ill")], where=Equals("sex", "F"))
     >>> counts.text, counts.answer_length
     ('count of rows by ill, where sex = F', 2)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.logical_descriptions import And, Cases, Description
+from dpframework.facts.logical_descriptions_of_rows import And, Cases, Description
 from dpframework.tables.crosstab_counts import Crosstab, JointCounts
 
 

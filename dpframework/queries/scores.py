@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Cases, Description, as_descriptions
+from dpframework.facts.logical_descriptions_of_rows import Cases, Description, as_descriptions
 from dpframework.facts.row_partitions import attributes_of
 from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
@@ -43,7 +43,7 @@ class Supports(CandidateScores):
 
     Examples
     --------
-    >>> from dpframework.facts.logical_descriptions import Equals
+    >>> from dpframework.facts.logical_descriptions_of_rows import Equals
     >>> Supports([Equals("order", "pizza"), Equals("order", "salad")]).answer_length
     2
     """

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Cases, Description
+from dpframework.facts.logical_descriptions_of_rows import Cases, Description
 from dpframework.facts.row_partitions import attributes_of
 from dpframework.facts.value_checks import finite_number
 from dpframework.formulas.count_formula import public

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
-from dpframework.facts.logical_descriptions import Description, Equals, Literal
+from dpframework.facts.logical_descriptions_of_rows import Description, Equals, Literal
 from dpframework.queries.row_set_intersections import RowSets, in_common
 from dpframework.tables.crosstab_counts import JointCounts
 from dpframework.tables.encoded_row_blocks import Block

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Below, Description
+from dpframework.facts.logical_descriptions_of_rows import Below, Description
 from dpframework.facts.schema import Schema
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.shorter_description_text import sentence

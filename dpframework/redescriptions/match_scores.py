@@ -51,7 +51,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric, as_attributes
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import And, Below, Description, Equals, Literal, Not
+from dpframework.facts.logical_descriptions_of_rows import And, Below, Description, Equals, Literal, Not
 from dpframework.facts.parameter_checks import between_0_and_1, share_of_budget
 from dpframework.formulas.count_formula import Formula, cells, least, public
 from dpframework.formulas.score_structures import Cells

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Description, description_from_dict
+from dpframework.facts.logical_descriptions_of_rows import Description, description_from_dict
 from dpframework.redescriptions.jaccard_intervals import least_jaccard_if_shown
 from dpframework.redescriptions.shorter_description_text import sentence
 from dpframework.results.noisy_count_with_interval import CONFIDENCE, Noisy, as_noisy, error_of, quantile
@@ -79,7 +79,7 @@ class Redescription(StoredResult):
 
     Examples
     --------
-    >>> from dpframework.facts.logical_descriptions import Below, Equals
+    >>> from dpframework.facts.logical_descriptions_of_rows import Below, Equals
     >>> found = Redescription(Equals("smoker", "true"), Below("fev", 3), both=Noisy(400, 50), apart=Noisy(100, 50))
     >>> print(found)
     smoker  ~  fev < 3  (Jaccard 0.80 [0.78, 0.83], support 400 ± 16)

@@ -48,7 +48,7 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
 
     Examples
     --------
-    >>> from dpframework.facts.logical_descriptions import Below, Equals
+    >>> from dpframework.facts.logical_descriptions_of_rows import Below, Equals
     >>> from dpframework.results.noisy_count_with_interval import Noisy
     >>> smoker, weak = Equals("smoker", "true"), Below("fev", 3)
     >>> counts = {"left_only": Noisy(60, 50), "right_only": Noisy(40, 50), "rows": 1000}

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.description_simplifier import OTHER_WORD, shorten
-from dpframework.facts.logical_descriptions import And, Description, Not, Or
+from dpframework.facts.logical_descriptions_of_rows import And, Description, Not, Or
 from dpframework.facts.schema import Schema
 from dpframework.redescriptions.cell_union_redescriptions import DEVIATIONS, MOST_SHARE, OVERLAP, ReportConditions
 from dpframework.redescriptions.joint_distribution_fit import DESIGNS, Floats, Joint, as_cells, fit, trios

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpframework.facts.control_character_escapes import printable
-from dpframework.facts.logical_descriptions import And, Below, Description, Equals, Not, Or, threshold_text
+from dpframework.facts.logical_descriptions_of_rows import And, Below, Description, Equals, Not, Or, threshold_text
 
 
 def sentence(description: Description) -> str:

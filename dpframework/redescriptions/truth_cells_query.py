@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.queries.counts import CellCounts
 from dpframework.queries.runtime_attribute_queries import ReadsAmong
 from dpframework.tables.crosstab_counts import Crosstab, JointCounts

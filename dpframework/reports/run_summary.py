@@ -12,7 +12,7 @@ import attrs
 from dpframework.reports.loss_text import loss_text
 from dpframework.reports.report_facts import About
 from dpframework.results.matrix import Matrix
-from dpframework.study.release_step_finder import path_finder
+from dpframework.study.plan_steps_of_releases import path_finder
 from dpframework.study.results import Results
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 

@@ -15,7 +15,7 @@ from dpframework.plan.nodes import Step
 from dpframework.plan.spend_block_node import Amounts, Spend
 from dpframework.plan.spend_block_requests import request_step, split_request
 from dpframework.reports.section_blocks import TableBlock
-from dpframework.study.release_step_finder import path_finder
+from dpframework.study.plan_steps_of_releases import path_finder
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 

@@ -6,7 +6,7 @@ from typing import final
 
 import attrs
 
-from dpframework.facts.logical_descriptions import Description, Equals
+from dpframework.facts.logical_descriptions_of_rows import Description, Equals
 from dpframework.facts.parameter_checks import finite_from_0
 from dpframework.facts.value_checks import as_float
 
@@ -27,7 +27,7 @@ class Pattern:
 
     Examples
     --------
-    >>> from dpframework.facts.logical_descriptions import And, Below
+    >>> from dpframework.facts.logical_descriptions_of_rows import And, Below
     >>> print(Pattern(And([Equals("smoker", "true"), Below("fev", 3)]), Equals("ill", "true")))
     smoker = true and fev < 3  ->  ill = true
     """

@@ -25,7 +25,7 @@ from dpframework.facts.errors import (
     without_text,
 )
 from dpframework.facts.fork_detection import ProcessMark, this_process
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.row_partitions import Cut
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answers_of

@@ -14,7 +14,7 @@ import attrs
 
 from dpframework.facts.errors import refuse_loops
 from dpframework.facts.hash_json_form import exact_form
-from dpframework.facts.logical_descriptions import Description
+from dpframework.facts.logical_descriptions_of_rows import Description
 from dpframework.facts.privacy_losses import Relation, exact, rho_below
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema

@@ -12,7 +12,7 @@ import numpy as np
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.description_overlaps import first_overlap
 from dpframework.facts.errors import InputError, ReleaseRefused
-from dpframework.facts.logical_descriptions import Cases, Description
+from dpframework.facts.logical_descriptions_of_rows import Cases, Description
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.row_partitions import NOTHING_DERIVED, AttributeSources, Cut, with_sources
 from dpframework.facts.schema import Schema

@@ -12,7 +12,7 @@ import attrs
 
 from dpframework.facts.errors import ReleaseRefused, nearest
 from dpframework.facts.fork_detection import ProcessMark, this_process
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.privacy_losses import PrivacyLoss
 from dpframework.facts.row_partitions import NOTHING_DERIVED, AttributeSources, Cut, number_of_parts, sources_of
 from dpframework.mechanisms.base import Calibration

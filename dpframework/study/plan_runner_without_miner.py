@@ -17,7 +17,7 @@ from dpframework.accountant import Accountant, AccountedPlan
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.hash_json_form import exact_form
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, walk
 from dpframework.plan.plan import Plan
 from dpframework.plan.spend_block_node import Spend
@@ -160,7 +160,7 @@ def query_form(value: Any) -> Any:
 
     Examples
     --------
-    >>> from dpframework.facts.logical_descriptions import Below, Not
+    >>> from dpframework.facts.logical_descriptions_of_rows import Below, Not
     >>> query_form(Not(Below("age", 30)))
     {'class': 'Not', 'part': {'class': 'Below', 'attribute': 'age', 'threshold': '30.0'}}
     """

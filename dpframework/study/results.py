@@ -21,7 +21,7 @@ from dpframework.results.matrix import Matrix, matrices_of
 from dpframework.results.result import Drawable
 from dpframework.run.run_scopes_and_charges import Charge
 from dpframework.study.notebook_views import as_float, cost_bars
-from dpframework.study.release_step_finder import step_numbers
+from dpframework.study.plan_steps_of_releases import step_numbers
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.version import __version__
 

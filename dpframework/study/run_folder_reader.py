@@ -19,8 +19,8 @@ from dpframework.plan.spend_block_requests import request_step, split_request
 from dpframework.results.matrix import Matrix
 from dpframework.results.result import StoredResult
 from dpframework.run.run_scopes_and_charges import Charge
+from dpframework.study.plan_steps_of_releases import path_finder
 from dpframework.study.plugin_registry import registry
-from dpframework.study.release_step_finder import path_finder
 from dpframework.study.results import PLAN, RESULTS, RESULTS_VERSION, Results, ResultTexts
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
@@ -60,7 +60,7 @@ def load_results(folder: Path) -> Results:
     if form["plan"] != plan.hash:
         raise InputError(
             f"{folder}: {RESULTS} is of another plan ({form['plan'][:12]}) than {PLAN} ({plan.hash[:12]}); put the "
-            f"{PLAN} beside it that the run wrote"
+            f"{PLAN} that the run wrote beside {RESULTS}"
         )
     with prefix_errors(f"{folder / RESULTS}: "):
         about, matrices = form["about"], form["matrices"]

@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.row_partitions import Cut
 from dpframework.tables.cluster_worker import Derivation, Mask, SampleOf
 from dpframework.tables.cluster_worker_answers import ReadAnswer

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.facts.installed_package_digests import package_form
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.row_partitions import Cut
 from dpframework.tables.cluster_worker_answers import (
     AbsentAnswer,

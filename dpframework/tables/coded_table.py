@@ -19,8 +19,8 @@ from dpframework.facts.notebook_html import html_line
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.tables.column_array_storage import read_only
 from dpframework.tables.column_encoding import encode_column, stored_dtype
+from dpframework.tables.growing_column_arrays import read_only
 from dpframework.tables.open_attribute_keys import KeyColumn, keys_of_texts
 from dpframework.tables.output_suppression import silenced
 from dpframework.tables.places_in_unit import RowPlaces, as_row_places

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Below, Cases, Description, Not, Or
+from dpframework.facts.logical_descriptions_of_rows import Below, Cases, Description, Not, Or
 from dpframework.facts.row_partitions import AttributeSources, attributes_of
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import as_float, as_whole_numbers

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.row_partitions import NOTHING_DERIVED, AttributeSources, Cut, number_of_parts, with_sources
 from dpframework.facts.schema import Schema
 from dpframework.tables.crosstab_counts import Column, Crosstab, JointCounts, joint_counts_of

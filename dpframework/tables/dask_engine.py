@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.installed_package_digests import distributions
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.row_partitions import Cut, number_of_parts
 from dpframework.tables.cluster_reading import MOST_LOSSES, ClusterReader
 from dpframework.tables.cluster_table import ClusterRows, OpenedTable, pickle

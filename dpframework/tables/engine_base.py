@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.parameter_checks import is_whole_number
 from dpframework.facts.row_partitions import Cut
-from dpframework.tables.block_split_by_cut import parts_of
 from dpframework.tables.count_width import in_64_bits
 from dpframework.tables.encoded_row_blocks import Block, pack_index, slice_arrays
 from dpframework.tables.open_attribute_keys import add_counts
+from dpframework.tables.row_block_parts_by_attribute_values import parts_of
 
 if TYPE_CHECKING:
     from dpframework.tables.coded_table import Table

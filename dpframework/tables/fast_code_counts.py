@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.tables.column_array_storage import read_only
 from dpframework.tables.encoded_row_blocks import Block
+from dpframework.tables.growing_column_arrays import read_only
 
 BYTE, WORD = 1 << 8, 1 << 16  # how many values one byte and two bytes have
 MANY = 1 << 15  # the number of codes from which counting pairs pays off

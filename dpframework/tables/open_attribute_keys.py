@@ -21,7 +21,7 @@ NO_KEY = 0  # the number for a row without a key
 KEY_CODES = np.dtype(np.uint32)
 
 
-# `column_array_storage.read_only` does the same. It is not imported, so that planning does not load that module.
+# `growing_column_arrays.read_only` does the same. It is not imported, so that planning does not load that module.
 def _lock(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     view = codes.view()
     view.flags.writeable = False

@@ -13,7 +13,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import toml_key, toml_lines
-from dpframework.tables.attribute_inference import NO_VALUES, Choices, CutMode, attribute_of
+from dpframework.tables.attribute_kind_and_bounds_inference import NO_VALUES, Choices, CutMode, attribute_of
 from dpframework.tables.cell_notation_reader import read_cells
 from dpframework.tables.column_notation_guess import (
     Guess,

@@ -15,7 +15,7 @@ from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
-from dpframework.tables.attribute_inference import Choices, CutMode
+from dpframework.tables.attribute_kind_and_bounds_inference import Choices, CutMode
 from dpframework.tables.file_guess import guess_file, guess_skip
 from dpframework.tables.output_suppression import silenced
 from dpframework.tables.schema_draft import SchemaDraft, draft_of, require_all

@@ -21,11 +21,11 @@ from dpframework.tables.column_encoding import Unfit, require_fit
 from dpframework.tables.crosstab_counts import Crosstab
 from dpframework.tables.crosstab_engine_base import CaseColumn, GroupingEngine, SelectedRows
 from dpframework.tables.crosstabs_by_grouping_sets import families, grouping_queries
+from dpframework.tables.database_derived_columns import with_derived_columns
 from dpframework.tables.database_row_selection import DAY, ID, NTH, ORDER, PLACE, UNIT, RowChooser, SqlPiece
 from dpframework.tables.engine_base import Rows
 from dpframework.tables.sources import Source
 from dpframework.tables.sql_connection import SqlConnection, identifier, quote_name
-from dpframework.tables.sql_derivation import with_derived_columns
 from dpframework.tables.sql_encoding import SourceEncoder, SqlSource, needed_values
 from dpframework.tables.sql_expressions import SqlColumns
 from dpframework.tables.sql_unit_aggregates import table_of_units

@@ -13,7 +13,7 @@ import attrs
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import And, Below, Cases, Description, Equals, Not, Or
+from dpframework.facts.logical_descriptions_of_rows import And, Below, Cases, Description, Equals, Not, Or
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema

@@ -19,9 +19,9 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.schema_with_derived_columns import UnitRows
 from dpframework.facts.unit_aggregates import AGGREGATED, aggregate, row_parts
 from dpframework.tables.column_encoding import stored_dtype
+from dpframework.tables.database_derived_columns import numbers_of, read_of, read_places, with_numbers
 from dpframework.tables.derived_column_cells import settle_cells
 from dpframework.tables.sql_connection import SqlConnection
-from dpframework.tables.sql_derivation import numbers_of, read_of, read_places, with_numbers
 
 _REAL = "cast({} as double precision)"
 _TRUTHS = {"any": "max({0})", "all": "coalesce(min({0}) filter (where {0} >= 0), -1)"}

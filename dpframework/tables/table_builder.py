@@ -16,9 +16,9 @@ from dpframework.facts.open_attribute import Open
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import MOST_ROWS, Schema
 from dpframework.tables.coded_table import Table
-from dpframework.tables.column_array_storage import growing_array
 from dpframework.tables.column_encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, stored_dtype, unfit
 from dpframework.tables.derived_column_cells import read_cells, settle_cells
+from dpframework.tables.growing_column_arrays import growing_array
 from dpframework.tables.open_attribute_keys import KEY_CODES, KeyBook, KeyColumn
 from dpframework.tables.plain_cell_series import as_column
 
@@ -105,7 +105,7 @@ class TableBuilder:
     values
         The numeric attributes whose raw values are kept; None for all.
     mapped
-        Whether codes and values are kept in files instead of memory (see `column_array_storage`).
+        Whether codes and values are kept in files instead of memory (see `growing_column_arrays`).
     """
 
     def __init__(

@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.installed_package_digests import CORE, distributions
-from dpframework.facts.logical_descriptions import Description
+from dpframework.facts.logical_descriptions_of_rows import Description
 from dpframework.queries import Query
 
 # Larger numbers are left out. At these, the difference of two log-densities in double precision is mostly rounding.

@@ -14,7 +14,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.checks import large_noise_checks
-from dpframework.checks.assumption_texts_and_help_pages import CheckPage, check_page
+from dpframework.checks.assumption_texts_and_check_help_pages import CheckPage, check_page
 from dpframework.checks.base import Finding, Findings, Severity
 from dpframework.checks.built_in import BUILT_IN, findings
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PartitionSelection, PermuteAndFlip

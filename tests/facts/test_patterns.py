@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 import dpframework as dpf
 from dpframework.facts.description_overlaps import first_overlap
 from dpframework.facts.description_simplifier import Shortener, otherwise, shorten
-from dpframework.facts.logical_descriptions import (
+from dpframework.facts.logical_descriptions_of_rows import (
     And,
     Below,
     Cases,

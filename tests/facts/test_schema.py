@@ -22,7 +22,7 @@ from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.choice_enum import Choice
 from dpframework.facts.control_character_escapes import is_printable
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import And, Equals, Not, Or, fixes
+from dpframework.facts.logical_descriptions_of_rows import And, Equals, Not, Or, fixes
 from dpframework.facts.schema import Schema
 
 ADULT = """

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.stats import spearmanr
 
 import dpframework as dpf
-from dpframework.facts.logical_descriptions import And, Equals, Not, Or
+from dpframework.facts.logical_descriptions_of_rows import And, Equals, Not, Or
 from dpframework.lab.evaluation import exact_counts, match_redescriptions, redescription_quality
 from dpframework.lab.evaluation.distinct_redescriptions_and_idle_literals import leave_out_each, without_idle_literals
 from dpframework.lab.evaluation.exact_redescription_quality import select_redescriptions

@@ -10,7 +10,7 @@ import pytest
 from dpframework_greedy import SerenadeCS, SerenadeES
 
 import dpframework as dpf
-from dpframework.facts.logical_descriptions import Equals
+from dpframework.facts.logical_descriptions_of_rows import Equals
 from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation.exact_redescription_quality import exact_counts
 from dpframework.lab.evaluation.trial_record import Trial

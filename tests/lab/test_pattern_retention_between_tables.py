@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 import dpframework as dpf
-from dpframework.facts.logical_descriptions import And, Below, Equals, Not
+from dpframework.facts.logical_descriptions_of_rows import And, Below, Equals, Not
 from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation import retention_of, select_rows
 from dpframework.lab.evaluation.pattern_retention_between_tables import chi_squared_distance, class_counts

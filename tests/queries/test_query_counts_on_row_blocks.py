@@ -13,10 +13,10 @@ import dpframework as dpf
 from dpframework.queries.counts import cell_counts, marginal_counts
 from dpframework.queries.query_counts_on_row_blocks import Counting
 from dpframework.tables import encoded_row_blocks, fast_code_counts
-from dpframework.tables.block_split_by_cut import parts_of
 from dpframework.tables.column_encoding import code_dtype
 from dpframework.tables.encoded_row_blocks import Block, cells_of
 from dpframework.tables.fast_code_counts import counts_by_class, tally
+from dpframework.tables.row_block_parts_by_attribute_values import parts_of
 
 
 @st.composite

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from dpframework.facts.logical_descriptions import Equals
+from dpframework.facts.logical_descriptions_of_rows import Equals
 from dpframework.redescriptions.cell_union_redescriptions import CellTable, ReportConditions, distinct, nothing_above
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_count_with_interval import Noisy

@@ -17,7 +17,7 @@ from hypothesis import example, given, settings, strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, laplace, norm
 
-from dpframework.facts.logical_descriptions import Equals
+from dpframework.facts.logical_descriptions_of_rows import Equals
 from dpframework.redescriptions.cell_union_redescriptions import CellTable, ReportConditions
 from dpframework.redescriptions.jaccard_intervals import (
     OF_ALL,

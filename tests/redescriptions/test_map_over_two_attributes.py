@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dpframework.facts import And, Below, Equals, InputError, Not, Or
-from dpframework.facts.logical_descriptions import Description
+from dpframework.facts.logical_descriptions_of_rows import Description
 from dpframework.redescriptions import Redescription, Redescriptions
 from dpframework.redescriptions.map_over_two_attributes import MOST_REGIONS, _Points, region
 from dpframework.results import Noisy

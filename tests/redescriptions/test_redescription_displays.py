@@ -12,7 +12,7 @@ import attrs
 import pytest
 from drawn import Axes
 
-from dpframework.facts.logical_descriptions import And, Equals, Not
+from dpframework.facts.logical_descriptions_of_rows import And, Equals, Not
 from dpframework.redescriptions import Redescription, redescription_displays
 from dpframework.results import Noisy
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, laplace as laplace_of_scipy, norm
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import And, Below, Equals, Not, Or
+from dpframework.facts.logical_descriptions_of_rows import And, Below, Equals, Not, Or
 from dpframework.facts.output_formats_times_and_csv import csv_text
 from dpframework.redescriptions.redescription import Redescription, p_values
 from dpframework.redescriptions.redescriptions import Redescriptions
@@ -716,7 +716,7 @@ def test_without_matplotlib_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_importing_results_imports_nothing_slow() -> None:
-    modules = "dpframework.facts.logical_descriptions, dpframework.redescriptions.redescriptions"
+    modules = "dpframework.facts.logical_descriptions_of_rows, dpframework.redescriptions.redescriptions"
     code = f"import sys, {modules}; print([m for m in ('scipy', 'matplotlib', 'numba') if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dpframework as dpf
-from dpframework.cli import dossier_registry_and_statements, main
+from dpframework.cli import dossier_registry_entry_and_owner_statements, main
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection
 from dpframework.plan import VerificationRecords, VerifiedCode
 from dpframework.reports.dossier import Basis, Statements, dossier, registry_entry, registry_text, statements_template
@@ -375,7 +375,7 @@ def test_a_dossier_that_is_a_page_is_printed_in_any_encoding(
     study_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pages: list[str] = []
-    monkeypatch.setattr(dossier_registry_and_statements, "print_page", pages.append)
+    monkeypatch.setattr(dossier_registry_entry_and_owner_statements, "print_page", pages.append)
     for form in ("html", "md", "terminal"):
         assert main(["report", "yearly.toml", "--dossier", "--format", form]) == 0
     assert [page[:15] for page in pages] == ["<!doctype html>"]

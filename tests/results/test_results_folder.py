@@ -14,8 +14,8 @@ from dpframework_trees.tree_choice import ChosenTree
 import dpframework as dpf
 from dpframework.reports import write_report
 from dpframework.results import Estimate, Frequencies, Noisy, StoredResult
+from dpframework.study.plan_steps_of_releases import path_finder
 from dpframework.study.plugin_registry import registry
-from dpframework.study.release_step_finder import path_finder
 from dpframework.study.results import Results
 
 SCHEMA = dpf.Schema(

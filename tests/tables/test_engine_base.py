@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.tables import block_split_by_cut, engine_base
+from dpframework.tables import engine_base, row_block_parts_by_attribute_values
 from dpframework.tables.built_in_engines import BUILT_IN
-from dpframework.tables.column_array_storage import growing_array
 from dpframework.tables.count_width import in_64_bits
 from dpframework.tables.encoded_row_blocks import TILE, Block, HiddenColumn, PackedIndex, cells_of, pack_index
 from dpframework.tables.engine_base import RelatedCaches
+from dpframework.tables.growing_column_arrays import growing_array
 from dpframework.tables.output_suppression import silenced
 from dpframework.verify import EngineConformance
 
@@ -115,8 +115,8 @@ def test_each_row_is_in_the_part_of_its_values_in_order(cut: Any, packs: bool, m
     for block in (whole, whole.at(np.flatnonzero(np.arange(rows) % 7 < 4).astype(np.int32))):
         holds = cells_of(cut, block)
         for many in (1, rows + 1):  # by the kernel for two parts if it can be, and without
-            monkeypatch.setattr(block_split_by_cut, "MANY", many)
-            parts = block_split_by_cut.parts_of(cut, block, packs=packs)
+            monkeypatch.setattr(row_block_parts_by_attribute_values, "MANY", many)
+            parts = row_block_parts_by_attribute_values.parts_of(cut, block, packs=packs)
             for k, part in enumerate(parts):
                 assert part.index.tolist() == block.index[holds == k].tolist()
                 assert part.index.dtype == np.int32

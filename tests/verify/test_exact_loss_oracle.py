@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpframework.facts.logical_descriptions import Equals
+from dpframework.facts.logical_descriptions_of_rows import Equals
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, PartitionSelection

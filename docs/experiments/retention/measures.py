@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpframework as dpf
-from dpframework.facts.logical_descriptions import Equals, description_from_dict
+from dpframework.facts.logical_descriptions_of_rows import Equals, description_from_dict
 from dpframework.lab.evaluation import Retention, Trial, cart, retention_of
 from dpframework.lab.evaluation.pattern_retention_between_tables import class_counts
 from dpframework.lab.evaluation.table_folds import columns_of

@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.logical_descriptions import And, Columns, Description, Not, Or
+from dpframework.facts.logical_descriptions_of_rows import And, Columns, Description, Not, Or
 from dpframework.redescriptions.redescription import Redescription
 
 NOTHING = 0.01
@@ -38,7 +38,7 @@ def leave_out_each(description: Description) -> Iterator[Description]:
 
     Examples
     --------
-    >>> from dpframework.facts.logical_descriptions import Below
+    >>> from dpframework.facts.logical_descriptions_of_rows import Below
     >>> young, light = Below("age", 30), Below("weight", 60)
     >>> [str(one) for one in leave_out_each(Or([Not(young), And([young, light])]))]
     ['age < 30 and weight < 60', 'age >= 30 or weight < 60', 'age >= 30 or age < 30']

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.description_simplifier import otherwise
 from dpframework.facts.errors import InputError, needing_scikit_learn
-from dpframework.facts.logical_descriptions import And, Below, Description, Equals, Or
+from dpframework.facts.logical_descriptions_of_rows import And, Below, Description, Equals, Or
 from dpframework.facts.parameter_checks import require_known
 from dpframework.facts.schema import Schema
 from dpframework.lab.evaluation.table_folds import columns_of

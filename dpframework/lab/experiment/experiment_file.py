@@ -351,7 +351,7 @@ def _texts(form: Mapping[str, Any], key: str, where: str, default: tuple[str, ..
 
 
 def _among(form: Mapping[str, Any], key: str, where: str, known: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the names that a key lists, all of which must be in `known`. None, for all names, without the key."""
+    """Return the names that a key lists, all of which must be in `known`. Without the key, return None: all names."""
     names = _texts(form, key, where)
     for name in names:
         if name not in known:

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.logical_descriptions import And, Cases, Equals
+from dpframework.facts.logical_descriptions_of_rows import And, Cases, Equals
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Mechanism, PartitionSelection, PermuteAndFlip

@@ -102,8 +102,8 @@ class AuditReport:
     claim
         The plan's pure epsilon, or its epsilon at `delta` if it has no pure claim.
     delta
-        The delta of that claim. For a pure claim, the delta that releases of the plan have besides their epsilon. It is
-        mostly 0.
+        The delta of that claim. If the claim is a pure epsilon, this is the delta that some releases of the plan spend
+        in addition to it. It is mostly 0.
     worst
         The largest realised loss found: the log-ratio of the probabilities of a run's outputs on two neighbouring
         tables. Without a pure claim, the epsilon that the runs need (see `Tail.needed`).
@@ -116,7 +116,7 @@ class AuditReport:
         The number of shared rows up to which all pairs of tables were tried. The tables are made of a few kinds of
         rows. -1 if even the smallest tables have too many pairs, or if no pure claim was tested.
     most_rows
-        How many equal rows the largest tables had that were tried.
+        The number of equal rows in the largest tables that were tried.
     seconds
         How many seconds the audit took.
     violations

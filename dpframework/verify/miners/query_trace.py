@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query

@@ -38,9 +38,9 @@ from dpframework.verify.plugin_code_and_constants import is_foreign
 from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Rows, changes
 
-FLATTENINGS = (1, 1, 3, 10)  # how many times wider than claimed the noise of recorded runs is, in turn
+FLATTENINGS = (1, 1, 3, 10)  # the factors by which the noise of recorded runs is widened, in turn
 FEWEST_RUNS, MOST_RUNS = 8, 16  # how many runs are recorded: more if there are many replays and runs are short
-SHOWN = 100  # the most smaller pairs that are tried to show the largest loss, if it breaks no claim
+SHOWN = 100  # how many smaller pairs are tried, at most, to show the largest loss if it breaks no claim
 WITNESSED = 4  # the most replays of a witness (see `audit`): chance decides between outputs with nearly the same loss
 BEHAVIOUR = 0.4  # the share of a limited time for comparing runs; the rest is for the search for the largest loss
 STEERED = 0.3  # of the time left for comparing runs, the share for steered runs, with outputs that are seldom drawn

@@ -50,9 +50,9 @@ MOST_CALLS = 20  # how many calls of one function are traced in a run, since eac
 Aim: TypeAlias = "tuple[float, int | None] | tuple[float, int, float] | None"
 """The output to aim at: a number, the coordinate that it is put into, and the number in the other coordinates.
 
-The coordinate None stands for all coordinates. The number in the others is 0 by default. Where a mechanism chooses
-among candidates, the coordinate is the position of the chosen candidate (None for the first), and the numbers do not
-matter. An aim that is None leaves the output as it is drawn.
+The number in the other coordinates is 0 by default. The coordinate None stands for all coordinates. Where a mechanism
+chooses among candidates, the coordinate is the position of the chosen candidate (None for the first), and the numbers
+do not matter. An aim that is None leaves the output as it is drawn.
 """
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from dpframework.accountant import PureAccountant
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import ReleaseRefused
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.privacy_losses import decimal_text
 from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema

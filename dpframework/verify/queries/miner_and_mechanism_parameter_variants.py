@@ -27,7 +27,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.logical_descriptions import Description
+from dpframework.facts.logical_descriptions_of_rows import Description
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.privacy_losses import exact
 from dpframework.facts.schema import Schema

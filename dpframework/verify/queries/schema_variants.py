@@ -33,9 +33,9 @@ from dpframework.verify.queries.attribute_variants import (
 )
 
 FEW = 3  # a small public number of rows, or of units
-MOST_ROWS = 60  # a larger one, of rows that a search can list
+MOST_ROWS = 60  # a larger public number of rows; a search can still list the rows
 ROWS = 1_000  # the factor by which a public number of rows is enlarged
-FAR = 123_456_789  # how many widths of their range numbers are moved above 0, where rounding changes their squares much
+FAR = 123_456_789  # how far above 0 numbers are moved, in widths of their range: squares of such numbers are rounded
 MOST_LONGER = 2  # how many attributes are given `VALUES` values, one at a time
 
 
@@ -138,9 +138,10 @@ def further_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
 
 
 def schemas_of_other_sizes(schema: Schema, unit: int) -> Iterator[tuple[str, Schema]]:
-    """Yield copies of a schema with a public number of rows, with other numbers: one more, few, and twice as many.
+    """Yield copies of a schema with other public numbers of rows: one more, few, and twice as many.
 
-    A bound may be right for even numbers only, or be that of one number. Without a public number there are none.
+    A bound may be right only for even numbers of rows, or only for one number. If the schema has no public number of
+    rows, no copy is yielded.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import UnitChange
 from dpframework.facts.schema import Schema

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.queries import Query, QueryFacts
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.tables.encoded_row_blocks import Block

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Boolean, Categorical, Numeric
 from dpframework.facts.derived_columns import derive
 from dpframework.facts.domain_policies import OutOfDomain
-from dpframework.facts.logical_descriptions import And, Below, Cases, Equals, Not, Or
+from dpframework.facts.logical_descriptions_of_rows import And, Below, Cases, Equals, Not, Or
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.row_partitions import Cut, number_of_parts
 from dpframework.tables.coded_table import Table
 from dpframework.tables.encoded_row_blocks import Block, cells_of

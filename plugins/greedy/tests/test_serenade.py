@@ -24,7 +24,7 @@ from dpframework_greedy.surplus_score import Surplus
 
 import dpframework as dpf
 from dpframework.facts.errors import InputError
-from dpframework.facts.logical_descriptions import And, Equals
+from dpframework.facts.logical_descriptions_of_rows import And, Equals
 from dpframework.lab.clinic import DIAGNOSES, clinic_schema, clinic_table
 from dpframework.mechanisms.randomness import Noise
 from dpframework.redescriptions.redescription import Redescription

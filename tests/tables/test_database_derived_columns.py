@@ -11,8 +11,14 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.tables.column_encoding import EncodedColumn
+from dpframework.tables.database_derived_columns import (
+    numbers_of,
+    read_of,
+    read_places,
+    with_derived_columns,
+    with_numbers,
+)
 from dpframework.tables.duckdb_connection import DuckDBConnection
-from dpframework.tables.sql_derivation import numbers_of, read_of, read_places, with_derived_columns, with_numbers
 
 pytest.importorskip("duckdb")
 A, TOWN = dpf.Numeric("a", -3, 4, bins=7, missing=True), dpf.Categorical("town", ["x", "y"], missing=True)

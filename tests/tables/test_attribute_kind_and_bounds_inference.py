@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import MOST_CODES
-from dpframework.tables.attribute_inference import feasible_bins, freedman_diaconis, k_means, midpoints
+from dpframework.tables.attribute_kind_and_bounds_inference import feasible_bins, freedman_diaconis, k_means, midpoints
 
 Numbers = NDArray[np.float64]
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.row_partitions import Cut, attributes_of, number_of_parts
-from dpframework.tables.column_array_storage import read_only
 from dpframework.tables.encoded_row_blocks import Block, cells_of, pack_index, part_of_each_code
+from dpframework.tables.growing_column_arrays import read_only
 
 FEW_PARTS = 4  # up to this number of parts, one pass over the rows for each part is faster than sorting them
 HALVES = 2  # `halve_rows`, a kernel (compiled by numba), divides rows into this number of parts
