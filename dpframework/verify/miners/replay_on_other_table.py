@@ -147,6 +147,9 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows, engine: SmallTa
         return TranscriptReplay(None, str(diverged), isinstance(diverged, ReleaseImpossible))
     if gate.position[0] < len(transcript.events):
         return TranscriptReplay(None, f"the run ends before '{transcript.events[gate.position[0]]}'")
+    if outcome.error != transcript.outcome.error:  # it may have failed at a release, which then has no density
+        differs = "the run fails on one table, and on the other it does not fail or fails in another way"
+        return TranscriptReplay(None, differs)
     if any(map(math.isnan, gate.densities)):
         return TranscriptReplay(None, "a mechanism's log-density is not a number")
     if not any(isinstance(event, SampleEvent) for event in transcript.events):
@@ -157,9 +160,7 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows, engine: SmallTa
         except TooManySamplesError:
             densities = None
     caps = caps_of(subject, transcript.events)
-    if outcome.error != transcript.outcome.error:
-        differs = "the run fails on one table, and on the other it does not fail or fails in another way"
-    elif outcome.printed != transcript.outcome.printed:
+    if outcome.printed != transcript.outcome.printed:
         differs = "the run prints, logs or warns of something else with the same releases"
     elif not same(outcome.result, transcript.outcome.result) or _text(outcome.result) != _text(
         transcript.outcome.result
