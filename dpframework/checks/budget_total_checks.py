@@ -10,16 +10,26 @@ from dpframework.checks.base import Severity
 from dpframework.facts.privacy_losses import decimal_text
 from dpframework.plan.spend_block_node import Spend
 
+ROUNDED = Fraction(1, 10**9)  # by up to this share of the budget, a total exceeds it because of a float's rounding
+
 
 def over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     """Find a total above the budget."""
     # If there is no total, DP002, DP004 or DP010 reports the reason.
     smallest = plan.smallest_epsilon()
-    if smallest is not None and smallest > plan.budget.epsilon:
+    budget = plan.budget.epsilon
+    if smallest is not None and plan.budget.delta == 0 and 0 < smallest - budget < ROUNDED * budget:
+        yield (
+            Severity.ERROR,
+            f"the plan's total epsilon is {float(smallest - budget):.1g} above the budget of {decimal_text(budget)} "
+            f"under {plan.relation}: a share of an epsilon was rounded, as floats are; compute shares with "
+            "fractions.Fraction, or lower a step's epsilon a little",
+        )
+    elif smallest is not None and smallest > budget:
         yield (
             Severity.ERROR,
             f"the plan's total epsilon is {decimal_text(smallest)} under {plan.relation}, "
-            f"and the budget is {decimal_text(plan.budget.epsilon)}; lower the steps' epsilons or raise the budget",
+            f"and the budget is {decimal_text(budget)}; lower the steps' epsilons or raise the budget",
         )
 
 
