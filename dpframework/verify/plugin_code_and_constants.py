@@ -151,7 +151,36 @@ def words_compared_with(kind: type[Any], name: str, given: str) -> list[str]:
     given
         The field's value.
     """
-    found, seen = dict[str, None](), set[int]()
+    found = dict[str, None]()
+    for one in _classes_and_functions(kind):
+        if isinstance(one, type):
+            found |= dict.fromkeys(word for held in vars(one).values() for word in _words_beside(held, given))
+            continue
+        for code in _codes_reading(name, one):
+            held = (one.__globals__[used] for used in code.co_names if used in one.__globals__)
+            found |= dict.fromkeys(word for other in held for word in _words_beside(other, given))
+            found |= dict.fromkeys(filter(_is_word, _compared_constants(code)))
+    return [word for word in found if word != given]
+
+
+def numbers_compared_with(kind: type[Any], name: str) -> list[float]:
+    """Return the numbers that a class's code compares with something, in functions that read an attribute of a name.
+
+    At such a number, such as an order of 1, code may compute something else.
+
+    Parameters
+    ----------
+    kind, name
+        As for `words_compared_with`.
+    """
+    functions = (one for one in _classes_and_functions(kind) if not isinstance(one, type))
+    codes = itertools.chain.from_iterable(_codes_reading(name, one) for one in functions)
+    return list(dict.fromkeys(_numbers(itertools.chain.from_iterable(map(_compared_constants, codes)))))
+
+
+def _classes_and_functions(kind: type[Any]) -> Iterator[type[Any] | types.FunctionType]:
+    """Yield a class, its bases, and the functions and classes that their code uses, as far as they are a plugin's."""
+    seen = set[int]()
     left: list[Any] = [own for own in kind.__mro__ if is_foreign_module(own.__module__)]
     while left:
         one = left.pop(0)
@@ -161,16 +190,17 @@ def words_compared_with(kind: type[Any], name: str, given: str) -> list[str]:
         seen.add(id(one))
         if isinstance(one, type):
             left += vars(one).values()
-            found |= dict.fromkeys(word for held in vars(one).values() for word in _words_beside(held, given))
-        if not isinstance(one, types.FunctionType):
-            continue
-        for code in _codes_of(one.__code__):
-            held = [one.__globals__[used] for used in code.co_names if used in one.__globals__]
+            yield one
+        elif isinstance(one, types.FunctionType):
+            used = (name for code in _codes_of(one.__code__) for name in code.co_names if name in one.__globals__)
+            held = (one.__globals__[name] for name in used)
             left += [other for other in held if isinstance(other, type | types.FunctionType)]
-            if name in code.co_names:
-                found |= dict.fromkeys(word for other in held for word in _words_beside(other, given))
-                found |= dict.fromkeys(_words_of_comparisons(code))
-    return [word for word in found if word != given]
+            yield one
+
+
+def _codes_reading(name: str, function: types.FunctionType) -> Iterator[types.CodeType]:
+    """Yield the code of a function, and of those within it, where it reads an attribute of a name."""
+    return (code for code in _codes_of(function.__code__) if name in code.co_names)
 
 
 def _codes_of(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -189,12 +219,15 @@ def _words_beside(held: Any, given: str) -> list[str]:
         return []
 
 
-def _words_of_comparisons(code: types.CodeType) -> Iterator[str]:
-    """Yield the words that a function compares something with."""
+def _compared_constants(code: types.CodeType) -> Iterator[Any]:
+    """Yield the constants that a function compares something with, also those in a collection."""
     before: list[Any] = []
     for operation in dis.get_instructions(code):
         if operation.opname in ("COMPARE_OP", "CONTAINS_OP"):
             for constant in before[-2:]:
-                words = constant if isinstance(constant, tuple | frozenset) else [constant]
-                yield from (word for word in words if isinstance(word, str) and (word.isidentifier() or "-" in word))
+                yield from constant if isinstance(constant, tuple | frozenset) else [constant]
         before.append(operation.argval if operation.opname == "LOAD_CONST" else None)
+
+
+def _is_word(constant: Any) -> bool:
+    return isinstance(constant, str) and (constant.isidentifier() or "-" in constant)

@@ -28,6 +28,7 @@ from dpframework.verify.tables.small_table_engine import SmallTables
 
 AMOUNTS = (int, float, str, Decimal, Fraction)  # the types that a parameter `epsilon` or `rho` may have
 SCOPE = "audited"  # the name of the scope that holds the miner's plan
+ROUNDED = Fraction(1, 10**9)  # by up to this share of itself, a total is too large because of a float's rounding
 USUAL_DELTA = Fraction(1, 10**6)  # the delta for testing a plan without a pure claim if its example gives no delta
 
 
@@ -187,6 +188,10 @@ class Subject:
         for name, spent in (("epsilon", self.claim), ("rho", None if total is None else total.rho)):
             given = getattr(self.miner, name, None)
             if spent is not None and isinstance(given, AMOUNTS) and spent > exact(given, name):
+                if spent - exact(given, name) < ROUNDED * spent:
+                    more = f"{float(spent - exact(given, name)):.1g} more than the parameter {name} = {given}"
+                    advice = "a share of it was rounded, as floats are; compute shares with fractions.Fraction"
+                    return f"the plan costs {more} under {self.relation}: {advice}"
                 what = f"the plan costs {name} = {float(spent):g} under {self.relation}, and the parameter is {given}"
                 return f"{what}: is the parameter spent more than once?"
         return None

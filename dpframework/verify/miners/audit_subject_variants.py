@@ -12,13 +12,15 @@ import enum
 import itertools
 import math
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import Any, final
 
 import attrs
 
+from dpframework.facts.privacy_losses import exact
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.queries import QueryFacts
+from dpframework.queries import Query, QueryFacts
 from dpframework.run.miner_base_and_examples import Example, Miner
 from dpframework.verify.mechanisms.loss_claim_check import UNIT
 from dpframework.verify.miners.audit_subject import Subject
@@ -44,6 +46,8 @@ MOST_NUMBERS = 3  # the most changes of numbers that each switch is tried with
 MOST_CONSTANTS = 3  # how many constants of the code a whole number is made larger than, one at a time
 # A plan, or an answer, may become at most about this many times as large where a whole number is made larger.
 MOST_GROWTH = 1_000
+BUDGETS = (Fraction(1, 1_000), Fraction(1, 10), Fraction(10), Fraction(1_000))  # as shares of the example's
+ABOUT = (10, 1_000_000)  # other estimates of the number of rows
 SEVERAL = 12  # the public number of rows, or of units, that a schema gets if it has none
 WITH_SWITCHES = ("below 0", "above 0", "one more value")  # switches are tried with schemas whose texts end like this
 
@@ -112,6 +116,7 @@ def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
         if schema.rows is None or schema.rows <= MOST_ROWS:
             of_units = attrs.evolve(subject, schema=schema, kinds=(), unit=PrivacyUnit(rows=UNIT))
             yield SubjectVariant(f"for units of {UNIT} rows", of_units)
+    yield from _with_other_queries(subject)
     far = far_schema(subject.schema)
     if far is not None:
         moved = attrs.evolve(subject, schema=far, kinds=())
@@ -197,13 +202,44 @@ def _with_public_sizes(subject: Subject, others: Iterable[tuple[str, Schema]]) -
     unfit = not 2 * subject.by.rows <= rows <= MOST_ROWS
     if subject.schema.row_bound is not None or subject.schema.derivation or unfit:
         return
-    public = attrs.evolve(subject.schema, rows=rows)
+    public = attrs.evolve(subject.schema, rows=rows, about_rows=None)
     yield f"on the example's schema with {rows} rows", public
-    yield f"on the example's schema with at most {rows} rows", attrs.evolve(subject.schema, max_rows=rows)
+    bounded = attrs.evolve(subject.schema, max_rows=rows, about_rows=None)
+    yield f"on the example's schema with at most {rows} rows", bounded
     with contextlib.suppress(Exception):  # the miner refuses a public number of rows, and so claims nothing for it
         if _facts(attrs.evolve(subject, schema=public, kinds=())) != _facts(subject):
             for how, schema in others:
-                yield f"{how} and {rows} rows", attrs.evolve(schema, rows=rows)
+                yield f"{how} and {rows} rows", attrs.evolve(schema, rows=rows, about_rows=None)
+
+
+def _with_other_queries(subject: Subject) -> Iterator[SubjectVariant]:
+    """Yield a subject with other budgets, and other estimates of the number of rows, whose plan asks other queries.
+
+    A plan may choose the depth of a tree, or the number of bins, by what it may spend or by how many rows there are.
+    With equal queries nothing is yielded, since only their noise differs.
+    """
+    made: list[tuple[str, Subject]] = []
+    for name in SPENT[:2]:
+        given = getattr(subject.miner, name, None)
+        for share in BUDGETS if isinstance(given, int | float | Fraction) and not isinstance(given, bool) else ():
+            changed = with_parameter(subject.miner, name, share * exact(given, name))
+            made += [(how, attrs.evolve(subject, miner=miner)) for how, miner in changed]
+    if subject.schema.rows is None:
+        for about in ABOUT if subject.schema.max_rows is None else ():
+            schema = attrs.evolve(subject.schema, about_rows=about)
+            how = f"on the example's schema with about {about:,} rows"
+            made.append((how, attrs.evolve(subject, schema=schema, kinds=())))
+    known = [_queries(subject)]
+    for how, changed in made:
+        with contextlib.suppress(Exception):  # the miner refuses this budget, and so claims nothing for it
+            if not any(same(_queries(changed), one) for one in known):
+                known.append(_queries(changed))
+                yield SubjectVariant(how, changed, brief=True)
+
+
+def _queries(subject: Subject) -> list[Query]:
+    """Return the queries of a subject's plan."""
+    return [step.query for step in subject.plan.steps()]
 
 
 def _facts(subject: Subject) -> list[QueryFacts]:

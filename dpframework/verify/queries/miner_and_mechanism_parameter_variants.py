@@ -12,11 +12,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import enum
 import itertools
 import re
-import types
-import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -34,25 +31,28 @@ from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import Marginals, Query
 from dpframework.run.miner_base_and_examples import Miner
-from dpframework.verify.plugin_code_and_constants import is_foreign_module, words_compared_with
+from dpframework.verify.plugin_code_and_constants import (
+    is_foreign_module,
+    numbers_compared_with,
+    words_compared_with,
+)
+from dpframework.verify.queries.listed_parameter_values import MOST_NAMES, NUMBERS, listed_values
 
-# What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8
-# and 0.44.
 # What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8
 # and 0.44.
 SHARES = (Fraction(5, 9), Fraction(9, 4))
 SMALLER = 4  # by what numbers are divided
-MOST_NAMES = 3  # how many other attributes are tried in place of one that a parameter names
 MOST_WORDS = 6  # how many other words are tried in place of one that the code compares with others
-NUMBERS = (int, float, Fraction, Decimal)
 #: Objects of these classes have claims or meanings of their own, so their fields are not changed as settings.
 COMPONENTS = (Attribute, Description, Mechanism, Miner, Query)
 SPENT = ("epsilon", "rho", "delta")  # the parameters that say how much is spent
 SHOWN = 100  # how many letters of a text, or of an object of a plugin's own are shown
 _SHORT = Repr()
 _SHORT.maxother = _SHORT.maxstring = SHOWN
+MOST_COMPARED = 3  # how many numbers that the code compares with others are tried for one parameter
 MOST = 4  # how many further values of one parameter are tried
-AMOUNTS = (Fraction(1, 1_000), Fraction(1_000))  # other budgets, as shares of the example's
+#: Other budgets, as shares of the example's. The middle ones are no decimals, so that rounded parts of them show.
+AMOUNTS = (Fraction(1, 1_000), Fraction(5, 7), Fraction(17, 19), Fraction(13, 11), Fraction(1_000))
 LATER = datetime.timedelta(days=400)  # by how much dates are moved: more than a year, and no whole number of weeks
 _NUMBER = re.compile(r"\d+")
 
@@ -76,7 +76,7 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
         if field.name in SPENT or not field.init:
             continue
         given = getattr(miner, field.name)
-        listed = _options(type(miner), field.name, given, field.validator, schema.names)
+        listed = listed_values(type(miner), field.name, given, field.validator, schema.names)
         if isinstance(given, str) and given not in schema.names:
             listed = listed or words_compared_with(type(miner), field.name, given)[:MOST_WORDS]
         for other in _other_parameters(given, listed, schema.names):
@@ -139,23 +139,6 @@ def related_mechanisms(
             except Exception:  # the mechanism refuses this value, and so claims nothing for it
                 continue
             yield f"with {name} = {float(share * given):.3g}", changed
-
-
-def _options(kind: type[Any], name: str, given: Any, validator: Any, names: Sequence[str]) -> list[Any]:
-    """Return the values that a field of a class may take, if its value, its validator or its type lists them."""
-    if isinstance(given, enum.Enum):
-        return list(type(given))
-    # `and_` of attrs has several validators, and `in_` has the options.
-    validators = [validator, *getattr(validator, "_validators", ())]
-    if options := next((one.options for one in validators if hasattr(one, "options")), ()):
-        return [*options]
-    try:
-        hint = typing.get_type_hints(kind)[name]
-    except Exception:  # the annotation names something that cannot be found
-        return []
-    if typing.get_origin(hint) is typing.Literal:
-        return [*typing.get_args(hint)]
-    return list(_values_of(hint, names)) if given is None else []
 
 
 def _other_parameters(given: Any, listed: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
@@ -221,32 +204,17 @@ def _other_settings(given: Any, names: Sequence[str]) -> Iterator[Any]:
         )
     for name, alias, validator in fields:
         held = getattr(given, name)
-        listed = _options(kind, name, held, validator, names)
+        listed = listed_values(kind, name, held, validator, names)
         for other in _other_parameters(held, listed, names) if name not in SPENT else ():
             with contextlib.suppress(Exception):  # the class refuses this value, and so claims nothing for it
                 yield evolve(given, **{alias: other})
 
 
-def _values_of(hint: Any, names: Sequence[str]) -> Iterator[Any]:
-    """Yield values of a type that may also be None: numbers, flags, options and names of attributes."""
-    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else ()
-    for kind in kinds:
-        if kind in NUMBERS:
-            yield from (kind(1), kind(2))
-        elif kind is bool:
-            yield from (True, False)
-        elif kind is str:
-            yield from names[:MOST_NAMES]
-        elif typing.get_origin(kind) is typing.Literal:
-            yield from typing.get_args(kind)
-        elif isinstance(kind, type) and issubclass(kind, enum.Enum):
-            yield from kind
-
-
 def further_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     """Yield copies of an example's miner that `related_miners` lacks, each with a text that says what is changed.
 
-    - A whole number is halved. A real number is made a quarter larger. A duration is made a quarter longer, more than
+    - A number becomes each of a few numbers that the code compares with something. A whole number is halved. A real
+      number is made a quarter larger. A duration is made a quarter longer, more than
       twice as long, and negative.
     - A date is moved by more than a year, in both directions.
     - A set gets one more element: a larger number, or another attribute. A range gets one more element at its end.
@@ -277,15 +245,26 @@ def further_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
         if field.name in SPENT or not field.init:
             continue
         given = getattr(miner, field.name)
-        for other in itertools.islice(_further_values(given, schema), MOST):
+        compared = _numbers_compared(type(miner), field.name, given)
+        for other in (*compared, *itertools.islice(_further_values(given, schema), MOST)):
             yield from with_parameter(miner, field.name, other)
+
+
+def _numbers_compared(kind: type[Any], name: str, given: Any) -> list[Any]:
+    """Return numbers of a parameter's type that the code compares with something, without those tried otherwise."""
+    if type(given) not in (int, float, Fraction):
+        return []
+    known = {given, *_other_parameters(given, (), ())}
+    found = [one for one in numbers_compared_with(kind, name) if type(given) is not int or one == int(one)]
+    return [type(given)(one) for one in found if one not in known][:MOST_COMPARED]
 
 
 def with_other_costs(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     """Yield copies of an example's miner whose plans may cost more or less, each with a text that says what is changed.
 
-    They are those of `with_other_numbers`, and copies with a much smaller and a much larger `epsilon` or `rho`. With a
-    small budget, a plan costs too much if one of its steps has a least budget of its own.
+    They are those of `with_other_numbers`, and copies with a smaller and a larger `epsilon` or `rho`. With a small
+    budget, a plan costs too much if one of its steps has a least budget of its own. With a budget that is no decimal,
+    parts of it that are rounded may add up to more.
 
     Parameters
     ----------
@@ -297,8 +276,13 @@ def with_other_costs(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]
     Examples
     --------
     >>> import dpframework as dpf
-    >>> [how for how, _ in with_other_costs(dpf.miner("count", epsilon=2), Schema([dpf.Boolean("ill")]))]
-    ['with epsilon = 0.002', 'with epsilon = 2000']
+    >>> for how, _ in with_other_costs(dpf.miner("count", epsilon=2), Schema([dpf.Boolean("ill")])):
+    ...     print(how)
+    with epsilon = 0.002
+    with epsilon = 1.42857
+    with epsilon = 1.78947
+    with epsilon = 2.36364
+    with epsilon = 2000
     """
     yield from with_other_numbers(miner, schema)
     for name in SPENT[:2]:

@@ -2,7 +2,8 @@
 
 The keys of made-up tables are single letters. A query that divides texts into words, looks for given words in them or
 counts their letters is right on those. So a plugin's query that may read an open attribute is also tried on texts that
-hold all words of its code, and on texts of many words or of very many letters.
+hold all words of its code, on texts of many words or of very many letters, and on numbers. Some texts are cut within a
+letter wherever their bytes are cut, and become longer if their case is folded.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from dpframework.verify.plugin_code_and_constants import is_foreign, texts_of
 MOST_WORDS = 50  # how many of the code's texts a text is made of
 MOST_ALONE = 3  # how many of them are texts by themselves
 LETTERS = 300  # how long a word is
-USUAL = ("b " * LETTERS + "a c", "x" * LETTERS, "-7", "\u00c9\u00df\u0130 \ufb01 ?!")
+LONGER = (
+    "\u00df\u0130\ufb01" * LETTERS
+)  # letters that are longer in lower case or without ligatures, of 2, 2 and 3 bytes
+NUMBERS = ("-7", "57.25", "1000000000", "nan", "\u00b2")  # `int` does not read the last one, which is a digit
+USUAL = ("b " * LETTERS + "a c", "x" * LETTERS, *NUMBERS, "\u00c9\u00df\u0130 \ufb01 ?!", LONGER, f"x{LONGER}")
 
 
 def telling_texts(queries: Iterable[Query], schema: Schema) -> tuple[str, ...]:

@@ -220,7 +220,7 @@ def test_a_least_budget_is_named(right, record_property):
     record_property("correct version" if right else "planted bug", ("a least budget", right is (found == [])))
     assert right is (found == [])
     assert right or "with epsilon = 0.001, the plan costs epsilon = 0.0509" in found[0]
-    assert len(list(with_other_costs(miner, ITEMS))) == 2
+    assert len(list(with_other_costs(miner, ITEMS))) == 5
 
 
 @attrs.frozen

@@ -317,7 +317,7 @@ class Disclosure(Makes):
 
 PLANTED: dict[str, tuple[Callable[..., dpf.Miner], dpf.Schema, dpf.Relation, str]] = {
     "words of which a note has several": (Vocabulary, NOTES, ADD, "words: l1 declared 1, largest found 3"),
-    "letters without a cap": (Letters, NOTES, ADD, "adds: l1 declared 160, largest found 603"),
+    "letters without a cap": (Letters, NOTES, ADD, "adds: l1 declared 160, largest found 1801"),
     "a mean of an even number of firms": (OfFirms, FIRMS, REPLACE, "index, on the example's schema with 21 rows: l1"),
     "a bound for twenty firms": (
         lambda right: OfFirms(right, Shares),
