@@ -156,9 +156,16 @@ def _of_file(file: str, columns: Mapping[str, str], number: int | None) -> str:
     """
     if any(letter in file for letter in "*?[]"):
         raise InputError(f"{file}: DuckDB reads such a name as a pattern; rename the file")
-    listed = [f"{quote_name(name)} as {alias}" for alias, name in columns.items()]
+    inside = {name: quote_name(name) for name in columns.values()}
+    held = ParquetFile.open(file, Path(file).name).columns
+    if len({name.casefold() for name in held}) < len(held):  # DuckDB would read the first of two such columns for both
+        inside = {name: f"c{k}" for k, name in enumerate(held)}
+        renamed = f" as f({', '.join(inside.values())})"
+    else:
+        renamed = ""
+    listed = [f"{inside[name]} as {alias}" for alias, name in columns.items()]
     listed.append(f"{'cast(null as bigint)' if number is None else f'{_ROW} + {number * _FILE}'} as {PLACE}")
     return (
         f"select {', '.join(listed)} from read_parquet({text(file)}, hive_partitioning = false, union_by_name = false, "
-        f"filename = false, file_row_number = {'false' if number is None else 'true'})"
+        f"filename = false, file_row_number = {'false' if number is None else 'true'}){renamed}"
     )

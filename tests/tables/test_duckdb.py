@@ -366,6 +366,22 @@ def test_a_column_that_is_called_as_the_places_of_rows_is_not_taken_for_them(tmp
     engine.close()
 
 
+def test_columns_whose_names_differ_in_case_are_told_apart(tmp_path: Path) -> None:
+    """DuckDB does not tell such names apart, and would read the first of these columns for both."""
+    schema, person = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("Ill")]), dpf.PrivacyUnit("person", 2)
+    rows = pl.DataFrame(
+        {"ILL": [None] * 9, "Person": [1] * 9, "ill": [True] * 9, "Ill": [False] * 9, "person": range(9)}
+    )
+    rows.write_parquet(tmp_path / "t.parquet")
+    for unit in (dpf.PrivacyUnit(), person):
+        counts = []
+        for engine in (dpf.InMemory(), DuckDB(threads=1)):
+            held = engine.open(TableFiles(tmp_path / "t.parquet", schema, unit=unit))
+            counts.append([dpf.queries.Histogram(own).evaluate(engine, held).tolist() for own in schema])
+            engine.close()
+        assert counts == [[[0, 9], [9, 0]]] * 2
+
+
 def test_a_database_is_opened_for_reading_and_leads_to_nothing_else(tmp_path: Path) -> None:
     """Neither its tables' names nor its views are those of other files, or of variables of this process."""
     place, other = tmp_path / "clinic.duckdb", tmp_path / "other"

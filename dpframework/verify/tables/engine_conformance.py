@@ -154,7 +154,7 @@ class EngineConformance(RepeatedCountConformance, LeakConformance):
         self.engine.drop(rows)
 
     def test_labels_and_numbers_that_databases_confuse(self, tmp_path: Path) -> None:
-        """Counts and sums agree for labels that a collation merges, for null cells, and for sums that floats round."""
+        """Counts and sums agree for labels or columns that differ in case, null cells, and sums that floats round."""
         rows, expected = self._open_both(write_odd(tmp_path, ODD_ROWS))
         problem = difference(odd_counts(self.engine, rows), odd_counts(InMemory(), expected))
         self._require(problem is None, str(problem))

@@ -110,13 +110,17 @@ def write(folder: Path, sizes: Sequence[int], *, unit: PrivacyUnit = ROW, common
 
 
 def write_odd(folder: Path, rows: int) -> TableFiles:
-    """Write a file of labels and numbers that databases confuse, with mostly large costs, and return the table."""
+    """Write a file of labels and numbers that databases confuse, with mostly large costs, and return the table.
+
+    The file also holds columns that are no attributes, whose names differ from those of attributes in case only.
+    """
     folder.mkdir(exist_ok=True)
     rng = np.random.default_rng(rows)
     labels = [_CELLS[k] for k in rng.integers(0, len(_CELLS), rows)]
     odd, large = rng.integers(0, len(_COSTS), rows), rng.uniform(9.99e5, 1e6, rows).tolist()
     costs = [large[k] if at_random else _COSTS[odd[k]] for k, at_random in enumerate(rng.random(rows) < 0.8)]
-    columns = {"label": pl.Series(labels, dtype=pl.String), "cost": pl.Series(costs, dtype=pl.Float64)}
+    others = {"LABEL": pl.Series(["ss"] * rows, dtype=pl.String), "Cost": pl.Series([0.2] * rows, dtype=pl.Float64)}
+    columns = {**others, "label": pl.Series(labels, dtype=pl.String), "cost": pl.Series(costs, dtype=pl.Float64)}
     pl.DataFrame(columns).write_parquet(folder / "0.parquet")
     return TableFiles(folder, ODD)
 
