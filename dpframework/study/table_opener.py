@@ -62,8 +62,7 @@ def open_table(
         if isinstance(loaded, TableFiles | DatabaseTable):
             loaded = _unread(plan, loaded, engine, ledger, values)
             if engine.reads_itself:
-                # An engine that sends messages silences the output of its workers itself.
-                with _silence(randomness, streams=not engine.sends_messages):
+                with _silence(randomness):  # cells that leave a database are encoded here
                     opened: Any = loaded
                     return engine.open(opened), loaded.unit.span
             assert isinstance(loaded, TableFiles)
@@ -175,8 +174,8 @@ def _source_for(engine: Engine) -> str:
     return " or ".join(filter(None, (files, table)))
 
 
-def _silence(randomness: Randomness, *, streams: bool = True) -> contextlib.AbstractContextManager[None]:
-    return silenced(streams=streams) if randomness.private else contextlib.nullcontext()
+def _silence(randomness: Randomness) -> contextlib.AbstractContextManager[None]:
+    return silenced(streams=True) if randomness.private else contextlib.nullcontext()
 
 
 def _known_kind(error: BaseException) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,28 @@ def test_a_panic_while_a_table_is_read_is_recorded_and_not_shown(ledger: dpf.Led
         study.run(panic, ledger=approved(ledger, study))
     assert failed.value.__context__ is None
     assert [run.end for run in ledger.data_set("people").runs.values()] == ["refused: table cannot be read"]
+
+
+def test_a_library_that_writes_while_an_engine_reads_is_not_seen(capfd: pytest.CaptureFixture[str]) -> None:
+    """Nor is a database's, whose cells are encoded in this process, whether or not its engine sends messages."""
+
+    class Writes(dpf.InMemory):
+        """Reads files, and writes a cell where panics are written to."""
+
+        reads_files = True
+
+        def open(self, files: dpf.TableFiles) -> Any:
+            os.write(2, SECRET.encode())
+            return self.load(TABLE)
+
+    class Sends(Writes):
+        """Does the same, and sends messages."""
+
+        sends_messages = True
+
+    for engine in (Writes(), Sends()):
+        study_of(Count()).run(dpf.TableFiles("t.parquet", SCHEMA), engine=engine)
+    assert SECRET not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("panic", [panics, panics_elsewhere])
