@@ -92,14 +92,18 @@ def test_many_equal_rows_are_as_many_as_an_answer_grows_with(stop: int) -> None:
 
     sizes = {len(pair.shared) for pair in pairs_of_many(Universe(ILL), [(b"", NO)], 10_000, answer)}
     assert sizes == {127, 255, 10_000, stop}
-    for other in (
-        lambda rows: 3.0 * len(rows),  # never stops
-        lambda rows: float(len(rows) ** 2),  # does not keep to a line
-        lambda rows: np.zeros(1 + bool(rows)),  # has another length
-        lambda rows: PiecewiseScores(np.array([0.0, 1.0]), np.array([1.0])),
-    ):
+    others: list[tuple[Callable[[bytes], Any], set[int]]] = [
+        (lambda rows: 3.0 * len(rows), set()),  # never stops
+        (lambda rows: float(len(rows) ** 2), {29}),  # does not keep to a line
+        (lambda rows: len(rows) + 2.0 * (len(rows) >= 17), {16}),  # jumps
+        (lambda rows: min(len(rows), 17.0), set()),  # stops early
+        (lambda rows: np.zeros(1 + bool(rows)), set()),  # has another length
+        (lambda rows: np.zeros(1 + (len(rows) == 5)) + len(rows) ** 2, set()),  # has another length once
+        (lambda rows: PiecewiseScores(np.array([0.0, 1.0]), np.array([1.0])), set()),
+    ]
+    for other, jumps in others:
         sizes = {len(pair.shared) for pair in pairs_of_many(Universe(ILL), [(b"", NO)], 10_000, other)}
-        assert sizes == {127, 255, 10_000}
+        assert sizes == {127, 255, 10_000} | jumps
 
 
 def test_a_unit_in_place_of_another_is_of_equal_rows_or_of_rows_that_differ() -> None:

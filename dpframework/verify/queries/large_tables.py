@@ -1,12 +1,13 @@
 """Tables of very many equal rows, on which integers of few bits overflow and sums are rounded.
 
 Small tables cannot show that. So each of a few kinds of rows is repeated up to 70,000 times. The numbers of rows lie
-around the largest integers of 8 and 16 bits, and around the number where an answer stops growing by the same amount per
-row.
+around the largest integers of 8 and 16 bits, around the number where an answer stops growing by the same amount per
+row, and around the number, of up to 30, where one more row changes the answer most.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -98,9 +99,40 @@ def pairs_of_many(
         ends = ENDS if position < AT_EVERY_END else ENDS[:2]
         sizes = [size for size in (*ends, most) if size <= most]
         if answer is not None and most > REGULAR:
-            sizes += irregular_sizes(lambda size, row=bytes((kind,)): answer(row * size), most)  # type: ignore[misc]
+            of_size: Callable[[int], Any] = functools.partial(_of_repeated, answer, kind)
+            sizes += [*irregular_sizes(of_size, most), *_small_size_before_jump(of_size)]
         for size, change in itertools.product(dict.fromkeys(sizes), its_own):
             yield Pair(bytes((kind,)) * size, *change)
+
+
+def _of_repeated(answer: Callable[[bytes], Any], kind: int, size: int) -> Any:
+    return answer(bytes((kind,)) * size)
+
+
+def _small_size_before_jump(answer: Callable[[int], Any]) -> list[int]:
+    """Return the small number of rows after which one more row changes an answer most, if more than the first row does.
+
+    The answer may jump at a number of rows that random tables hardly ever have, such as 17. If the last of these tables
+    has the answer that the first row suggests, the sizes between are not tried.
+
+    Parameters
+    ----------
+    answer
+        A function that returns the answer on a table of the given number of equal rows.
+    """
+    last = REGULAR // 2
+    first, second, *_ = ends = [answer(size) for size in (0, 1, last)]
+    if any(isinstance(one, PiecewiseScores) or np.shape(one) != np.shape(first) for one in ends):
+        return []
+    start, step, end = (np.asarray(one, dtype=np.float64) for one in ends)
+    if np.allclose(end, start + last * (step - start), rtol=ROUNDING, atol=ROUNDING):
+        return []
+    answers = [first, second, *(answer(size) for size in range(2, last + 1))]
+    if any(np.shape(one) != np.shape(first) for one in answers):
+        return []
+    changes = np.abs(np.diff(np.array(answers, dtype=np.float64), axis=0)).reshape(last, -1).sum(axis=1)
+    largest = int(np.argmax(changes))
+    return [largest] if changes[largest] > changes[0] * (1 + ROUNDING) + ROUNDING else []
 
 
 def irregular_sizes(answer: Callable[[int], Any], most: int, least: int = REGULAR // 2) -> list[int]:

@@ -2,7 +2,8 @@
 
 A parameter may be a special case where it equals a number that the code compares it with. A list or a pair may be left
 out in the examples. A plan may ask other queries for a larger budget, or for more rows. Rounded parts of a budget may
-add up to more. Texts may be numbers, or become longer if their case is folded, or be cut within a letter.
+add up to more. An answer may jump at a few rows. Texts may be numbers, or become longer if their case is folded, or be
+cut within a letter.
 """
 
 from __future__ import annotations
@@ -78,6 +79,35 @@ class Rank(Makes):
     def query(self, schema):
         levels = 2 if self.rank in (7, 9) else 1
         return Levels(levels, levels if self.right else 1)
+
+
+@attrs.frozen
+class Jumps(Query):
+    """The number of rows, and two more from 17 rows on."""
+
+    name = "jumps"
+    answer_length = 1
+    right: Any
+
+    @property
+    def sensitivities(self):
+        return l1(3 if self.right else 1)
+
+    def count(self, block, **inputs):
+        return np.array([block.rows])
+
+    def answer(self, counts, **inputs):
+        return counts + 2 * (counts >= 17)
+
+
+@attrs.frozen
+class Bonus(Makes):
+    """Count rows with a bonus."""
+
+    right: Any
+
+    def query(self, schema):
+        return Jumps(self.right)
 
 
 @attrs.frozen
@@ -213,6 +243,7 @@ PLANTED: dict[str, tuple[Callable[[Any], dpf.Miner], dpf.Schema, str]] = {
     "strata that are left out": (Strata, PEOPLE, "with strata = ('age', 'town'): l1 declared 1, largest found 2"),
     "a level more for a larger budget": (ByBudget, PEOPLE, "epsilon = Fraction(10, 1): l1 declared 2, largest found 3"),
     "a level more for many rows": (ByRows, ABOUT, "with about 1,000,000 rows: l1 declared 2, largest found 3"),
+    "a bonus for 17 rows": (Bonus, AGES, "jumps: l1 declared 1, largest found 3"),
     "letters whose case is folded late": (
         lambda right: Notes(right, letters),
         NOTES,
