@@ -221,20 +221,22 @@ def _with_other_queries(subject: Subject) -> Iterator[SubjectVariant]:
     made: list[tuple[str, Subject]] = []
     for name in SPENT[:2]:
         given = getattr(subject.miner, name, None)
-        for share in BUDGETS if isinstance(given, int | float | Fraction) and not isinstance(given, bool) else ():
-            changed = with_parameter(subject.miner, name, share * exact(given, name))
-            made += [(how, attrs.evolve(subject, miner=miner)) for how, miner in changed]
+        if isinstance(given, int | float | Fraction) and not isinstance(given, bool):
+            changed = (with_parameter(subject.miner, name, share * exact(given, name)) for share in BUDGETS)
+            miners = itertools.chain.from_iterable(changed)
+            made += [(how, attrs.evolve(subject, miner=miner)) for how, miner in miners]
     if subject.schema.rows is None:
         for about in ABOUT if subject.schema.max_rows is None else ():
             schema = attrs.evolve(subject.schema, about_rows=about)
             how = f"on the example's schema with about {about:,} rows"
             made.append((how, attrs.evolve(subject, schema=schema, kinds=())))
     known = [_queries(subject)]
-    for how, changed in made:
+    for how, other in made:
         with contextlib.suppress(Exception):  # the miner refuses this budget, and so claims nothing for it
-            if not any(same(_queries(changed), one) for one in known):
-                known.append(_queries(changed))
-                yield SubjectVariant(how, changed, brief=True)
+            queries = _queries(other)
+            if not any(same(queries, one) for one in known):
+                known.append(queries)
+                yield SubjectVariant(how, other, brief=True)
 
 
 def _queries(subject: Subject) -> list[Query]:

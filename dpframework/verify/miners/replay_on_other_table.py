@@ -148,8 +148,8 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows, engine: SmallTa
     if gate.position[0] < len(transcript.events):
         return TranscriptReplay(None, f"the run ends before '{transcript.events[gate.position[0]]}'")
     if outcome.error != transcript.outcome.error:  # it may have failed at a release, which then has no density
-        differs = "the run fails on one table, and on the other it does not fail or fails in another way"
-        return TranscriptReplay(None, differs)
+        what = "the run fails on one table, and on the other it does not fail or fails in another way"
+        return TranscriptReplay(None, what)
     if any(map(math.isnan, gate.densities)):
         return TranscriptReplay(None, "a mechanism's log-density is not a number")
     if not any(isinstance(event, SampleEvent) for event in transcript.events):
