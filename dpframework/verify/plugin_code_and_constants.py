@@ -11,7 +11,7 @@ import functools
 import itertools
 import sys
 import types
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -164,9 +164,10 @@ def words_compared_with(kind: type[Any], name: str, given: str) -> list[str]:
 
 
 def numbers_compared_with(kind: type[Any], name: str) -> list[float]:
-    """Return the numbers that a class's code compares with something, in functions that read an attribute of a name.
+    """Return the numbers that a class's code takes for special cases, in functions that read an attribute of a name.
 
-    At such a number, such as an order of 1, code may compute something else.
+    They are those that something is compared with by `==`, `!=` or `in`, such as an order of 1. Numbers on either side
+    of a limit are tried otherwise.
 
     Parameters
     ----------
@@ -175,7 +176,7 @@ def numbers_compared_with(kind: type[Any], name: str) -> list[float]:
     """
     functions = (one for one in _classes_and_functions(kind) if not isinstance(one, type))
     codes = itertools.chain.from_iterable(_codes_reading(name, one) for one in functions)
-    return list(dict.fromkeys(_numbers(itertools.chain.from_iterable(map(_compared_constants, codes)))))
+    return list(dict.fromkeys(_numbers(itertools.chain.from_iterable(map(_equal_constants, codes)))))
 
 
 def _classes_and_functions(kind: type[Any]) -> Iterator[type[Any] | types.FunctionType]:
@@ -219,11 +220,15 @@ def _words_beside(held: Any, given: str) -> list[str]:
         return []
 
 
-def _compared_constants(code: types.CodeType) -> Iterator[Any]:
+def _equal_constants(code: types.CodeType) -> Iterator[Any]:
+    return _compared_constants(code, lambda comparison: "<" not in comparison and ">" not in comparison)
+
+
+def _compared_constants(code: types.CodeType, wanted: Callable[[str], bool] = lambda comparison: True) -> Iterator[Any]:
     """Yield the constants that a function compares something with, also those in a collection."""
     before: list[Any] = []
     for operation in dis.get_instructions(code):
-        if operation.opname in ("COMPARE_OP", "CONTAINS_OP"):
+        if operation.opname == "CONTAINS_OP" or (operation.opname == "COMPARE_OP" and wanted(str(operation.argval))):
             for constant in before[-2:]:
                 yield from constant if isinstance(constant, tuple | frozenset) else [constant]
         before.append(operation.argval if operation.opname == "LOAD_CONST" else None)

@@ -32,6 +32,7 @@ CHANGES_OF_EVERY = 3  # how many changes are tried where each kind of row occurs
 MOST_CHANGES = 2  # how many changes are tried for each kind of row; any change makes an integer of few bits overflow
 FEW_SIZES = 5  # how many of the smallest numbers of a query's code are small numbers of rows
 LARGE_SIZES = 2  # how many of the largest ones are large numbers
+JUMPING = 3  # for how many kinds of rows a jump of the answer is looked for on small tables
 REGULAR = 60  # the largest number of rows of small tables, which are searched elsewhere
 ROUNDING = 1e-9  # how far an answer may lie, relative and absolute, from one that grows by the same amount per row
 
@@ -100,7 +101,9 @@ def pairs_of_many(
         sizes = [size for size in (*ends, most) if size <= most]
         if answer is not None and most > REGULAR:
             of_size: Callable[[int], Any] = functools.partial(_of_repeated, answer, kind)
-            sizes += [*irregular_sizes(of_size, most), *_small_size_before_jump(of_size)]
+            sizes += irregular_sizes(of_size, most)
+            if position < JUMPING and all(len(rows) < 2 for change in its_own for rows in change[:2]):
+                sizes += _small_size_before_jump(of_size)
         for size, change in itertools.product(dict.fromkeys(sizes), its_own):
             yield Pair(bytes((kind,)) * size, *change)
 
