@@ -374,6 +374,21 @@ def test_the_hash_binds_miners_and_their_parameters():
     assert dpf.StudyPlan.from_json(plans[0].to_json()) == plans[0]
 
 
+@pytest.mark.parametrize("bounds", [False, True])
+def test_files_that_are_read_for_another_unit_are_refused_whoever_bounds_the_rows(bounds: bool) -> None:
+    class Engine(dpf.InMemory):
+        name = "other"
+        reads_files = True
+        bounds_units = bounds
+
+    schema = dpf.Schema([dpf.Boolean("ill")])
+    plan: Any = dpf.describe(schema, epsilon=1, unit="person", rows_per_unit=2).plan()
+    study = dpf.describe(schema, epsilon=1, unit="person", rows_per_unit=2)
+    assert _unread(plan, dpf.TableFiles("rows.csv", schema, unit=study.unit), Engine(), None, None).unit == study.unit
+    with pytest.raises(NotOpened, match=r"the study protects .*person"):
+        _unread(plan, dpf.TableFiles("rows.csv", schema), Engine(), None, None)
+
+
 @pytest.mark.parametrize("files", [False, True])
 @pytest.mark.parametrize("tables", [False, True])
 def test_an_engine_is_given_what_it_reads_and_who_reads_nothing_is_given_files(files: bool, tables: bool) -> None:

@@ -97,6 +97,31 @@ def test_each_measured_redescription_of_the_client_is_a_candidate(clinic: dpf.Ta
     assert 4 < measured == results["found"].candidates
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_client_goes_on_from_an_extension_only_if_it_is_better(
+    seed: int, clinic: dpf.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured, compared = [], list[bool]()
+
+    def remember(*given: Any) -> Redescription:
+        measured.append(measure(*given))
+        return measured[-1]
+
+    def remember_better(*given: Any) -> bool:
+        compared.append(is_better(*given))
+        return compared[-1]
+
+    monkeypatch.setattr("dpframework_greedy.serenade.measure", remember)
+    monkeypatch.setattr("dpframework_greedy.serenade.is_better", remember_better)
+    miner = CS(epsilon=20, min_support=200, pairs=1, extensions=12, min_jaccard=0)
+    (found,) = run(clinic, miner, seed=seed)
+    best = measured[0]
+    for other, better in zip(measured[1:], compared, strict=True):
+        best = other if better else best
+    assert (str(found.left), str(found.right)) == (str(best.left), str(best.right))
+    assert 0 < sum(compared) < len(compared)
+
+
 def test_engine_returns_as_many_as_there_are_pairs(clinic: dpf.Table) -> None:
     found = run(clinic, ES(epsilon=1, min_support=200, pairs=7, rounds=20))
     assert found.candidates == 7
