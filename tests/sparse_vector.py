@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import attrs
 import numpy as np
+from verify.bug_version import Version
 
 import dpframework as dpf
 from dpframework.queries import CandidateScores, Norm, Sensitivity
@@ -24,7 +26,7 @@ class FirstAbove(dpf.mechanisms.PureMechanism):
     norm = Norm.LINF
     selects = True
     assumptions = ("real-arithmetic",)
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def change(self, facts):
         return facts.sensitivity(Norm.LINF).change

@@ -19,8 +19,8 @@ PlantedSteps = Mapping[str, tuple[Any, ...]]
 class Version:
     """Whether a bug is left out: no flag, which verification would turn to make the bug."""
 
-    def __init__(self, right: bool) -> None:
-        self.right = right
+    def __init__(self, right: Any) -> None:
+        self.right = bool(right)
 
     def __bool__(self) -> bool:
         return self.right

@@ -9,6 +9,7 @@ Every test refuses a correct mechanism with a probability of at most 1e-6.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -23,7 +24,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm
-from dpframework.verify.mechanisms.output_keys import output_numbers
+from dpframework.verify.mechanisms.output_keys import output_numbers, output_step
 from dpframework.verify.mechanisms.probe_query_answers import scale_sensitivity
 from dpframework.verify.mechanisms.sampler_statistics import (
     FALSE_ALARM,
@@ -36,13 +37,18 @@ from dpframework.verify.mechanisms.sampler_statistics import (
     variance_problems,
     with_scale,
 )
-from dpframework.verify.queries.miner_and_mechanism_parameter_variants import SPENT, related_mechanisms
+from dpframework.verify.queries.miner_and_mechanism_parameter_variants import (
+    SPENT,
+    related_mechanisms,
+    with_other_parameters,
+)
 
 LONG = 4096  # an answer's length at which noise that is drawn in blocks of a fixed size would end or repeat
 REPEATED = 8  # how many times outputs are drawn for a long answer
 REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of this length does not reach
 EQUAL = 100  # how many choices are made among equal candidates, and among one good and many bad ones
 TELLING = 10_000  # the factor of the sensitivity at which the sizes of independent noise hardly ever agree
+MANY_STEPS = 1000  # sizes of noise are not compared if its scale is fewer steps of the outputs' lattice than this
 NARROW = 0.1  # noise whose median size is below this share of its scale is too narrow for a comparison of sizes
 FEW_DIGITS = 6  # to how many decimals the sizes of noise are compared
 #: How many numbers an answer has, and how many times it is drawn for, when the ranks of pairs of numbers are compared.
@@ -225,9 +231,14 @@ def _changing_noise(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibrati
         yield f"two numbers of an answer of {LONG} have the same noise, or the same with another sign"
 
 
-def _dependence(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
+def _dependence(
+    mechanism: Mechanism,
+    zeros: NDArray[Any],
+    longer: Calibration,
+    compared: Sequence[tuple[int, int]] = COMPARED,
+) -> Iterator[str]:
     """Yield a sentence if the noise of two numbers is correlated, although the log-density is a sum over numbers."""
-    for length, draws in COMPARED:
+    for length, draws in compared:
         shorter = calibrate_long(mechanism, longer, length)
         if shorter is None:
             return
@@ -296,6 +307,7 @@ def _bad_numbers(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration)
     yield from _off_scale_in(outputs, mechanism, zeros, longer)
     if not adds_up(mechanism, zeros, output, longer):
         return  # by the log-density, the numbers depend on each other
+    yield from _dependence(mechanism, zeros, longer, COMPARED[:1])
     errors = errors_of(outputs, zeros).T
     # If 0 does not lie between the numbers, it is beyond the public range to which the mechanism clips its outputs.
     between = bool(errors.min() <= 0 <= errors.max())
@@ -309,13 +321,16 @@ def other_amount_calibrations(
 ) -> Iterator[tuple[str, Mechanism, Calibration]]:
     """Yield a text, the mechanism and its calibration for `AMOUNT_LONG` numbers, for each other amount to spend.
 
+    Also yield these for other parameters of the mechanism's own.
+
     With far more to spend, the sensitivity is larger too, so that the noise keeps its scale. Otherwise it would be too
     small to be seen.
     """
     longer = calibrate_long(mechanism, calibration, AMOUNT_LONG)
     if longer is None:
         return
-    for how, other in related_mechanisms(mechanism, AMOUNTS):
+    own = ((f"with {how}", other) for how, other in with_other_parameters(mechanism))
+    for how, other in itertools.chain(related_mechanisms(mechanism, AMOUNTS), own):
         spent = [getattr(one, name) for name in SPENT[:2] if hasattr(other, name) for one in (mechanism, other)]
         facts = longer.facts
         if spent[1] == LARGE * spent[0]:
@@ -338,11 +353,11 @@ def noise_is_reused(
     The noise is drawn for a far larger sensitivity, so that the sizes of independent noise hardly ever agree. Those of
     two given numbers agree with a probability below 1 / `TELLING`. Some two of 5000 numbers agree in all of 4 draws
     with a probability below 2e-9. Numbers with the smallest or the largest output are left out, since outputs may be
-    clipped to a public range.
+    clipped to a public range. Nothing is compared if a mechanism rounds its outputs to steps that grow with the noise.
     """
     larger = [scale_sensitivity(one, Fraction(TELLING)) for one in calibration.facts.sensitivities]
     wide = mechanism.calibrate(attrs.evolve(calibration.facts, sensitivities=larger), Relation.ADD_OR_REMOVE_ONE)
-    if wide is None:
+    if wide is None or output_step(mechanism, answers[0], wide) * MANY_STEPS > noise_size(mechanism, wide):
         return False
     handed = SeededRandomness(7).handed(mechanism.assumptions)
     drawn = [

@@ -43,21 +43,23 @@ from dpframework.verify.mechanisms.losses_on_unusual_scores import (
     weigh_large_scores,
 )
 from dpframework.verify.mechanisms.neighbour_answers import has_real_density, largest_share, shifts
-from dpframework.verify.mechanisms.output_keys import is_array_like, output_key
+from dpframework.verify.mechanisms.output_keys import is_array_like, output_key, output_step
 from dpframework.verify.mechanisms.probe_query_answers import scale_sensitivity
 from dpframework.verify.mechanisms.release_failure_check import drawn_output, stated_density, takes_answer
 from dpframework.verify.mechanisms.sampler_statistics import noise_size
 from dpframework.verify.miners.neighbour_pair_search import last_before
-from dpframework.verify.queries.miner_and_mechanism_parameter_variants import SPENT, related_mechanisms
+from dpframework.verify.queries.miner_and_mechanism_parameter_variants import (
+    SPENT,
+    related_mechanisms,
+    with_other_parameters,
+)
 
 LENGTHS = (1, 2, 3, 5, 7, 17, 256, 1000)  # how many numbers answers have, or how many candidates there are
 MOVED_LENGTHS = (1, 3)  # the lengths at which answers have numbers of many sizes, and scores are large
 FEW_LENGTHS = LENGTHS[:2]  # the lengths for other amounts to spend, and for finer sensitivities
 REPLACED_LENGTHS = (*FEW_LENGTHS, LENGTHS[-1])  # the lengths under replace-one
 DEPENDENT_LENGTHS = (3, 17)  # lengths at which all numbers may change together, or may depend on each other
-NUMBER_LENGTHS = (1, 3, 17)  # the lengths for other numbers among a mechanism's own parameters
-NUMBER = ", with the number "  # in words, that one of these parameters is another number
-ONLY = ", if only its"  # in words, that a query declares a single sensitivity
+OWN_LENGTHS = (1, 3, 17)  # the lengths for other parameters of a mechanism's own
 LARGE = (100, 10**4, 10**8, -(10**8))  # numbers of an answer of length 1, besides 0
 #: Further numbers, each one less than a power of two or of ten: of one range of numbers, or beyond one, other code may
 #: be used, and numbers may be rounded to multiples of such a power.
@@ -129,12 +131,7 @@ def weigh_other_answers(
     """
     if facts.unlisted or facts.histograms or not (mechanism.selects or mechanism.norm in REACH):
         return
-    for how, other, some in _variants(mechanism, facts):
-        lengths: Sequence[int] = DEPENDENT_LENGTHS if how.startswith(ONLY) else FEW_LENGTHS
-        if how.startswith(NUMBER):
-            lengths = NUMBER_LENGTHS
-        elif not how:
-            lengths = LENGTHS if relation is Relation.ADD_OR_REMOVE_ONE else REPLACED_LENGTHS
+    for how, other, some, lengths in _variants(mechanism, facts, relation):
         for length in lengths:
             if not go_on():
                 return
@@ -157,37 +154,26 @@ def weigh_other_answers(
             yield Weighed(f"{what}{how}", calibration, pairs, whole, losses, in_cells, with_event)
 
 
-def _variants(mechanism: Mechanism, facts: QueryFacts) -> Iterator[tuple[str, Mechanism, QueryFacts]]:
-    """Yield the mechanism with its facts, with other sensitivities of real numbers, and with other amounts to spend."""
-    yield "", mechanism, facts
+def _variants(
+    mechanism: Mechanism, facts: QueryFacts, relation: Relation
+) -> Iterator[tuple[str, Mechanism, QueryFacts, Sequence[int]]]:
+    """Yield the mechanism with its facts, with other sensitivities of real numbers, and with other amounts to spend.
+
+    Also yield it with other parameters of its own. The last value is the lengths of the answers that are tried.
+    """
+    yield "", mechanism, facts, LENGTHS if relation is Relation.ADD_OR_REMOVE_ONE else REPLACED_LENGTHS
     if not facts.integer and not facts.rounding:
-        finer = [scale_sensitivity(one, FINER) for one in facts.sensitivities]
-        yield f", {FINER} of the sensitivity", mechanism, attrs.evolve(facts, sensitivities=finer)
+        finer = attrs.evolve(facts, sensitivities=[scale_sensitivity(one, FINER) for one in facts.sensitivities])
+        yield f", {FINER} of the sensitivity", mechanism, finer, FEW_LENGTHS
         # Of changes that a single norm bounds, those of all numbers are the largest.
-        alone = [one for one in facts.sensitivities if one.norm is mechanism.norm]
-        yield f"{ONLY} {mechanism.norm} sensitivity is declared", mechanism, attrs.evolve(facts, sensitivities=alone)
+        alone = attrs.evolve(facts, sensitivities=[one for one in facts.sensitivities if one.norm is mechanism.norm])
+        what = f", if only its {mechanism.norm} sensitivity is declared"
+        yield what, mechanism, alone, DEPENDENT_LENGTHS
     for shares, names in ((AMOUNTS, SPENT[:2]), (DELTA_AMOUNTS, SPENT[2:])):
         for how, other in related_mechanisms(mechanism, shares, names):
-            yield f", {how}", other, facts
-    for how, other in _with_other_numbers(mechanism):
-        yield f"{NUMBER}{how}", other, facts
-
-
-def _with_other_numbers(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
-    """Yield copies of a mechanism with one other number among its own parameters, and a text that says which.
-
-    A whole number is made one larger, and twice as large and one more. Any other number is doubled, and halved.
-    """
-    for field in attrs.fields(type(mechanism)):
-        given = getattr(mechanism, field.name)
-        if field.name in SPENT or not field.init or type(given) not in (int, float, Fraction):
-            continue
-        for other in (given + 1, 2 * given + 1) if type(given) is int else (2 * given, given / 2):
-            try:
-                changed = attrs.evolve(mechanism, **{str(field.alias): other})
-            except Exception:  # the mechanism refuses this value, and so claims nothing for it
-                continue
-            yield f"{field.name} = {other}", changed
+            yield f", {how}", other, facts, FEW_LENGTHS
+    for how, other in with_other_parameters(mechanism):
+        yield f", with {how}", other, facts, OWN_LENGTHS
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
@@ -262,18 +248,19 @@ def _same_shape(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibra
 
 def _at_corners(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Logs:
     """Weigh outputs on either side of both answers, near them and far away."""
-    unit = float(calibration.unit)
+    unit = output_step(mechanism, one, calibration)
     scale = noise_size(mechanism, calibration) / unit
     steps = np.unique(np.rint([*(k * step for k in NEAR for step in (1, scale)), *(2.0**k for k in FAR)]))
     points = np.rint(one / unit)
     signs = np.sign(other - one)
-    outputs = [_as_output(points + distance * signs, calibration) for distance in np.concatenate([-steps[::-1], steps])]
+    distances = np.concatenate([-steps[::-1], steps])
+    outputs = [_as_output(points + distance * signs, unit, calibration) for distance in distances]
     return densities(mechanism, one, other, outputs, calibration)
 
 
-def _as_output(points: Floats, calibration: Calibration) -> NDArray[Any]:
-    """Return points of the lattice as an output of the type that outputs have."""
-    return points.astype(np.int64) if calibration.unit == 1 else points * float(calibration.unit)
+def _as_output(points: Floats, unit: float, calibration: Calibration) -> NDArray[Any]:
+    """Return points of the outputs' lattice as an output of the type that outputs have."""
+    return points.astype(np.int64) if calibration.unit == 1 else points * unit
 
 
 def _listed(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Logs | None:
@@ -281,10 +268,10 @@ def _listed(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibr
 
     None if there are too many values, as for most real numbers, or if the log-density is not a sum over numbers.
     """
-    unit, scale = float(calibration.unit), noise_size(mechanism, calibration)
+    unit, scale = output_step(mechanism, one, calibration), noise_size(mechanism, calibration)
     with_delta = calibration.losses.delta != NOTHING
     if has_real_density(mechanism, one, calibration):
-        return _listed_in_cells(mechanism, one, other, calibration) if with_delta and one.size == 1 else None
+        return _listed_in_cells(mechanism, one, other, calibration) if with_delta else None
     smooth = mechanism.norm is Norm.SQUARED_L2 and not with_delta
     stride = max(1, math.floor(scale / unit / 8)) if smooth else 1  # for a smooth density, 8 points per scale suffice
     shift = math.ceil(np.abs(other - one).max() / unit)
@@ -302,13 +289,15 @@ def _listed(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibr
         for step in range(-reach, reach + 1):
             moved = start.copy()
             moved[k] += step * stride
-            outputs.append(_as_output(moved, calibration))
+            outputs.append(_as_output(moved, unit, calibration))
         listed = densities(mechanism, one, other, outputs, calibration)
         masses = [float(np.logaddexp.reduce(logs)) for logs in listed]
-        if not all(math.isfinite(mass) and not (with_delta and abs(mass) > UNLISTED) for mass in masses):
+        some_left_out = with_delta and one.size == 1 and max(map(abs, masses)) > UNLISTED
+        if some_left_out or not np.isfinite(masses).all():
             return None
-        # Where each value is listed, what is left out only makes the divergence smaller, as if it were released less.
-        rest = [mass if stride > 1 else max(mass, 0.0) for mass in masses]
+        # The sum for one of several numbers holds the density of all others, given either answer. If an answer is one
+        # number and each value is listed, what is left out only makes the divergence smaller.
+        rest = masses if stride > 1 or one.size > 1 else [max(mass, 0.0) for mass in masses]
         here, there = (logs - mass for logs, mass in zip(listed, rest, strict=True))
         found = np.add.outer(found[0], here).ravel(), np.add.outer(found[1], there).ravel()
     return found
@@ -317,16 +306,23 @@ def _listed(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibr
 def _listed_in_cells(
     mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration
 ) -> Logs | None:
-    """Return the probabilities of short cells of a number that has a density, or None if they do not add up to 1."""
-    scale, middle = noise_size(mechanism, calibration), float(one[0] + other[0]) / 2
-    reach = REACH[mechanism.norm] * scale + abs(float(other[0] - one[0]))
+    """Return the probabilities of short cells of the number that differs, which has a density.
+
+    None if they do not add up to 1, or if several numbers differ.
+    """
+    scale, changed = noise_size(mechanism, calibration), np.flatnonzero(one != other)
+    middle = (one + other) / 2
+    reach = REACH[mechanism.norm] * scale + float(np.abs(other - one).max())
     number = math.ceil(reach * CELLS / scale)
-    if 2 * number > MOST_CELLS:
+    if 2 * number > MOST_CELLS or changed.size > 1 or not _adds_up(mechanism, one, calibration):
         return None
-    outputs = [np.array([middle + k * scale / CELLS]) for k in range(-number, number + 1)]
+    outputs = [middle + k * scale / CELLS * (one != other) for k in range(-number, number + 1)]
     listed = densities(mechanism, one, other, outputs, calibration)
+    masses = [float(np.logaddexp.reduce(logs)) for logs in listed]
+    if one.size > 1:  # the density of all other numbers, which is in both sums, is divided out
+        return (listed[0] - masses[0], listed[1] - masses[1]) if np.isfinite(masses).all() else None
     here, there = (logs + math.log(scale / CELLS) for logs in listed)
-    rough = any(not abs(float(np.logaddexp.reduce(logs))) <= ROUGH for logs in (here, there))
+    rough = any(not abs(mass + math.log(scale / CELLS)) <= ROUGH for mass in masses)
     return None if rough else (here, there)
 
 
@@ -335,10 +331,11 @@ def _last_step(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibrat
 
     The number is at least `MOST_STEPS_WITH_DELTA` if outputs do not end before.
     """
-    points, first = np.rint(answer / float(calibration.unit)), np.arange(answer.size) == 0
+    unit = output_step(mechanism, answer, calibration)
+    points, first = np.rint(answer / unit), np.arange(answer.size) == 0
 
     def impossible(steps: int) -> bool:
-        output = _as_output(points + steps * first, calibration)
+        output = _as_output(points + steps * first, unit, calibration)
         return stated_density(mechanism, answer, output, calibration) == -math.inf
 
     ends = not impossible(0) and impossible(MOST_STEPS_WITH_DELTA)
@@ -349,12 +346,12 @@ def _adds_up(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibratio
     """Tell whether the log-density of an output is the sum of those of its first number and of all other numbers."""
     if answer.size == 1:
         return True
-    unit = float(calibration.unit)
+    unit = output_step(mechanism, answer, calibration)
     points, step = np.rint(answer / unit), math.ceil(noise_size(mechanism, calibration) / unit)
     first = np.where(np.arange(answer.size) == 0, step, 0.0)
     rest = np.where(np.arange(answer.size) == 0, 0.0, step)
     whole, none, *parts = (
-        stated_density(mechanism, answer, _as_output(points + moved, calibration), calibration)
+        stated_density(mechanism, answer, _as_output(points + moved, unit, calibration), calibration)
         for moved in (first + rest, 0 * first, first, rest)
     )
     return math.isclose(whole + none, sum(parts), rel_tol=1e-9)

@@ -18,7 +18,7 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import REAL_ARITHMETIC, SeededRandomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
 from dpframework.results.keys import ReleasedKeys
-from dpframework.verify.mechanisms.output_keys import output_key, output_numbers, puts_out_numbers
+from dpframework.verify.mechanisms.output_keys import output_key, output_numbers, output_step, puts_out_numbers
 from dpframework.verify.mechanisms.release_failure_check import takes_answer
 from dpframework.verify.mechanisms.sampler_statistics import noise_size, with_scale
 from dpframework.verify.search_time_limit import Patience
@@ -262,11 +262,12 @@ def _grid(
     """Return all points of the outputs' lattice around both answers, or only evenly spaced ones if there are too many.
 
     The second value is the logarithm of the number of lattice points for each returned point. If outputs are real
-    numbers with a density, the points are those of a fine grid, and the second value is the logarithm of its cells'
-    size.
+    numbers with a density, the points are the middles of small cells, and the second value is the logarithm of a cell's
+    size. The density may have kinks or jump at the answers, and at multiples of half a unit around them, which are ends
+    of cells.
     """
     real = has_real_density(mechanism, one, calibration)
-    size, unit = noise_size(mechanism, calibration), float(calibration.unit)
+    size, unit = noise_size(mechanism, calibration), output_step(mechanism, one, calibration)
     if real:  # a power of two, at most 1/16 of the noise's scale, and at most 1/16 for a unit of 1
         unit = 2.0 ** math.floor(math.log2((min(size, 1.0) if calibration.unit == 1 else size) / CELLS))
     base, change = np.rint(one.ravel() / unit), np.rint((other - one).ravel() / unit)
@@ -282,7 +283,7 @@ def _grid(
     for start, step in zip(base, change, strict=True):
         below = math.floor((min(step, 0.0) - width) / stride)
         above = math.ceil((max(step, 0.0) + width) / stride)
-        axes.append(start + stride * np.arange(below, above + 1))
+        axes.append(start + stride * (np.arange(below, above + 1) + (0.5 if real else 0)))
     integer = np.int64 if calibration.unit == 1 and not real else np.float64
     points = [(np.array(point) * unit).astype(integer).reshape(one.shape) for point in itertools.product(*axes)]
     return points, base.size * math.log(stride * unit if real else stride)

@@ -34,7 +34,7 @@ from dpframework.verify.mechanisms.long_answer_and_many_candidate_checks import 
     other_amount_calibrations,
 )
 from dpframework.verify.mechanisms.neighbour_answers import has_real_density
-from dpframework.verify.mechanisms.output_keys import is_array_like
+from dpframework.verify.mechanisms.output_keys import is_array_like, output_step
 from dpframework.verify.mechanisms.release_failure_check import density_beside, drawn_output, stated_density
 from dpframework.verify.mechanisms.sampler_statistics import FALSE_ALARM, adds_up, are_unlike, errors_of, noise_size
 
@@ -110,11 +110,11 @@ def _shape_problem(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calib
     first = outputs[0]
     if not is_array_like(first, zeros):
         return None
-    if zeros.size > 1:
-        mixed = first[np.random.default_rng(5).permutation(zeros.size)]
-        stated = [stated_density(mechanism, zeros, one, calibration) for one in (first, mixed)]
-        if not math.isclose(*stated, rel_tol=1e-9) or not adds_up(mechanism, zeros, first, calibration):
-            return None
+    several = zeros.size > 1
+    if several and not (
+        _are_alike(mechanism, zeros, first, calibration) and adds_up(mechanism, zeros, first, calibration)
+    ):
+        return None
     drawn = errors_of(outputs, zeros).ravel()
     found = _law_problem(calibration, drawn, noise_size(mechanism, calibration))
     if found:
@@ -141,6 +141,19 @@ def _shape_problem(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calib
                 f"scales in {seen:.1%} of {inside.size} draws, and the log-density states {stated:.1%}"
             )
     return None
+
+
+def _are_alike(mechanism: Mechanism, zeros: NDArray[Any], output: NDArray[Any], calibration: Calibration) -> bool:
+    """Tell whether a log-density stays the same if the numbers of an output change places.
+
+    The first number, whose stated distribution is compared with draws of all numbers, changes places with another one
+    that differs from it.
+    """
+    mixed, swapped = output[np.random.default_rng(5).permutation(zeros.size)], output.copy()
+    other = int(np.argmax(output != output[0]))
+    swapped[0], swapped[other] = output[other], output[0]
+    stated, *moved = (stated_density(mechanism, zeros, one, calibration) for one in (output, mixed, swapped))
+    return all(math.isclose(stated, density, rel_tol=1e-9) for density in moved)
 
 
 def _law_problem(calibration: Calibration, drawn: Floats, size: float) -> str | None:
@@ -174,7 +187,7 @@ def _distribution(
     the grid is too coarse: for a density that jumps, or that has a peak at a single number, so that sums over the grid
     and over the points beside it differ.
     """
-    unit, size = float(calibration.unit), noise_size(mechanism, calibration)
+    unit, size = output_step(mechanism, zeros, calibration), noise_size(mechanism, calibration)
     real = has_real_density(mechanism, zeros, calibration)
     step = size / CELLS if real else max(1, round(size / unit / CELLS)) * unit
     number = math.ceil(REACH * size / step)

@@ -1,4 +1,4 @@
-"""Outputs of mechanisms (numbers, arrays, texts or collections) as keys that can be hashed, and as numbers."""
+"""Outputs of mechanisms (numbers, arrays, texts or collections) as keys, as numbers, and the step between numbers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 
 NUMBERS = (np.ndarray, np.generic, int, float)
+LOOKED_AT = 48  # how many numbers show the step between outputs
+SAME = 1e-9  # numbers that differ by less than this share of the largest one are taken for equal
 
 
 def output_key(output: Any) -> Any:
@@ -48,6 +50,38 @@ def puts_out_numbers(mechanism: Mechanism, answer: Any, calibration: Calibration
 def is_array_like(output: Any, answer: NDArray[Any]) -> bool:
     """Tell whether an output is an array of numbers with the shape of an answer."""
     return isinstance(output, np.ndarray) and output.shape == answer.shape and output.dtype.kind in "iuf"
+
+
+def output_step(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> float:
+    """Return the step of the lattice on which a mechanism's outputs lie, in units of the answer.
+
+    It is a multiple of `Calibration.unit`, or any larger number: a mechanism may put out real answers as whole numbers,
+    or on a grid of its own. If the outputs that are drawn lie on no such lattice, it is the unit itself.
+    """
+    unit = float(calibration.unit)
+    if calibration.facts.integer or not puts_out_numbers(mechanism, answer, calibration):
+        return unit
+    handed = SeededRandomness(19).handed(mechanism.assumptions)
+    step, numbers = 0.0, 0
+    first: float | None = None
+    while numbers < LOOKED_AT:
+        drawn = output_numbers(mechanism.release(answer, calibration, handed))
+        numbers += max(drawn.size, 1)
+        for number in drawn[np.isfinite(drawn)].tolist():
+            first = number if first is None else first
+            step = _common_step(step, abs(number - first), max(unit / 2, SAME * max(abs(number), abs(first))))
+            if 0 < step <= unit:
+                return unit
+    return max(step, unit)
+
+
+def _common_step(one: float, other: float, least: float) -> float:
+    """Return the largest number of which both numbers are multiples, where numbers below `least` count as 0."""
+    while other > least:
+        one, other = other, one % other
+        if other > one - least:
+            other = 0.0  # a multiple, up to rounding
+    return one
 
 
 def output_numbers(output: Any) -> NDArray[np.float64]:

@@ -31,6 +31,7 @@ SLACK = 1.1  # a stated expected error or variance may be rounded, so only means
 STAKES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # the stakes in the test of a mean, the smaller ones for heavy tails
 # The draws must be able to tell the claimed scale from these multiples of it, which messages describe in words.
 OFF = ((Fraction(13, 10), "30 % wider"), (Fraction(10, 13), "30 % narrower"))
+SEEN_AT_OTHER_SCALES = 100  # how many outputs show whether the log-density depends on the scale at all
 FEWEST_UNLIKE = 100  # a test of correlation needs this many draws that differ from the most frequent value
 COMPARED = 4  # how many coordinates of an output are tested for independence, at most
 
@@ -132,6 +133,15 @@ class DrawnOutputs:
 
     def _scale(self, to_tell: bool) -> Iterator[str]:
         threshold = -math.log(FALSE_ALARM)
+        some = self.outputs[:SEEN_AT_OTHER_SCALES]
+        stated = self.densities(some, self.calibration)
+        if to_tell and all(np.array_equal(stated, self._off_densities(some, factor)) for factor, _ in OFF):
+            yield (
+                "its log-density is the same for every calibration.scale, so no draws tell its noise from noise "
+                f"{OFF[0][1]}; compute release and log_density from calibration.scale (a pure epsilon is the change of "
+                "the answer divided by it), and not from the mechanism's own parameter"
+            )
+            return
         for factor, words in OFF:
             ratio, seen = 0.0, 0
             while abs(ratio) < threshold and seen < MOST_DRAWS:

@@ -141,6 +141,32 @@ def related_mechanisms(
             yield f"with {name} = {float(share * given):.3g}", changed
 
 
+def with_other_parameters(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
+    """Yield copies of a mechanism, each with one of its own parameters changed, and a text that says how.
+
+    A whole number is made one larger, and twice as large and one more. Any other number is doubled, and halved. Flags,
+    options, words, lists and what is left out (None) are changed as in `related_miners`. What the mechanism spends
+    stays.
+    """
+    kind = type(mechanism)
+    for field in attrs.fields(kind):
+        if field.name in SPENT or not field.init:
+            continue
+        given = getattr(mechanism, field.name)
+        number = "the number " if type(given) in (int, float, Fraction) else ""
+        if number:
+            others = [given + 1, 2 * given + 1] if type(given) is int else [2 * given, given / 2]
+        else:
+            listed = listed_values(kind, field.name, given, field.validator, ())
+            if isinstance(given, str):
+                listed = listed or words_compared_with(kind, field.name, given)[:MOST_WORDS]
+            others = list(itertools.islice(_other_parameters(given, listed, ()), MOST))
+        for other in others:
+            with contextlib.suppress(Exception):  # the mechanism refuses this value, and so claims nothing for it
+                changed = attrs.evolve(mechanism, **{str(field.alias): other})
+                yield f"{number}{field.name} = {other}", changed
+
+
 def _other_parameters(given: Any, listed: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
     if listed:
         yield from (value for value in listed if type(value) is type(given) or given is None if value != given)

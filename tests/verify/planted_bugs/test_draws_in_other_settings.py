@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from verify.bug_version import Version
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Laplace, Mechanism, PermuteAndFlip
@@ -28,7 +29,7 @@ DRAWS = 600
 class OneByOne(DiscreteLaplace):
     """Draws one output after another."""
 
-    right: bool
+    right: Any = attrs.field(converter=Version)
 
     def release_many(self, answers, calibration, randomness):
         return [self.release(answer, calibration, randomness) for answer in answers]
@@ -42,7 +43,7 @@ class OwnEpsilon(OneByOne):
     """Draws with the scale 1 / epsilon, whatever the sensitivity is."""
 
     name = "own-epsilon"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         scale = calibration.lattice_scale if self.right else float(1 / self.epsilon)
@@ -54,7 +55,7 @@ class OfAnAddedRow(OneByOne):
     """Scales by the change of a row that is added, under either relation."""
 
     name = "of-an-added-row"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         scale = calibration.lattice_scale
@@ -69,7 +70,7 @@ class EpsilonOfUnit(OneByOne):
     """Takes its own epsilon where a row of a unit has a share of it."""
 
     name = "epsilon-of-unit"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         scale = calibration.lattice_scale / (1 if self.right else calibration.by.rows)
@@ -81,7 +82,7 @@ class OneRowOfNoise(OneByOne):
     """Draws noise for the last axis of a table, which numpy repeats along the others."""
 
     name = "one-row-of-noise"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         last = answer if self.right or np.ndim(answer) < 2 else answer[0]
@@ -93,7 +94,7 @@ class LessForMany(OneByOne):
     """Draws less noise for large counts, "which can bear it"."""
 
     name = "less-for-many"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         factor = 1 if self.right or np.max(answer) <= 1000 else 3
@@ -105,7 +106,7 @@ class LessForLong(OneByOne):
     """Draws less noise for answers of many numbers, "which add up"."""
 
     name = "less-for-long"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         factor = 1 if self.right or np.size(answer) <= 8 else 3
@@ -117,7 +118,7 @@ class ScoresOfMany(PermuteAndFlip):
     """Lets scores count three times where there are many rows."""
 
     name = "scores-of-many"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         return super().release(answer if self.right or np.max(answer) < 1000 else 3 * answer, calibration, randomness)
@@ -131,7 +132,7 @@ class InLowBits(Laplace):
     """Adds a billionth of the exact answer to the noisy one, which its density rounds away."""
 
     name = "in-low-bits"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         noisy = np.asarray(super().release(answer, calibration, randomness), dtype=float)
@@ -150,7 +151,7 @@ class InItsType(OneByOne):
     """Puts out numbers of a type that the exact counts decide."""
 
     name = "in-its-type"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         noisy = answer + self.noise(answer, calibration.lattice_scale, randomness)
@@ -162,7 +163,7 @@ class Beside(OneByOne):
     """Puts out the noisy counts, and how many of the noisy ones, or of the exact ones, are above 0."""
 
     name = "beside"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         noisy = answer + self.noise(answer, calibration.lattice_scale, randomness)

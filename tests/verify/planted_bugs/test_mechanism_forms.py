@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import attrs
 import numpy as np
 import pytest
+from verify.bug_version import Version
 from verify.planted_bugs.test_unusual_answers import ByCell, RealLaplace, Softmax
 
 import dpframework as dpf
@@ -39,7 +41,7 @@ class TruncatedNoise(PureMechanism):
     name = "truncated-noise"
     norm = Norm.L1
     delta: Fraction = Fraction(1, 100)
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def misfit(self, facts):
         return super().misfit(facts) if facts.integer else "adds noise to whole numbers"
@@ -81,7 +83,7 @@ class NormalWithDelta(PureMechanism):
     norm = Norm.SQUARED_L2
     assumptions = ("real-arithmetic",)
     delta: Fraction = Fraction(1, 100)
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def multiplier(self):
         """Find the standard deviation by its exact delta (Balle and Wang 2018), unless a formula is good enough."""
@@ -126,7 +128,7 @@ class Threshold(PureMechanism):
     shows_keys = True
     outputs = (ReleasedKeys,)
     delta: Fraction = Fraction(1, 1000)
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def misfit(self, facts):
         return None if facts.unlisted else "counts keys"
@@ -197,7 +199,7 @@ class HopefulChoice(Softmax):
 class TableOfNoise(RealLaplace):
     """Looks noise up in a table of 2**14 quantiles, with an independent entry for each number."""
 
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         if self.right:
@@ -236,7 +238,7 @@ class OtherEvent(Gaussian):  # type: ignore[misc]  # final, except for this test
     """States the event of 1.4 times its noise where rho is small."""
 
     name = "other-event"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def dp_event(self, calibration, relation):
         if self.right or self.rho > 0.4:
@@ -251,7 +253,7 @@ class OtherEvent(Gaussian):  # type: ignore[misc]  # final, except for this test
 class Clipped(RealLaplace):
     """Clips noise in floating point at 25 scales, which hardly any draw exceeds."""
 
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         noise = randomness.generator.laplace(0, self.width(calibration), np.shape(answer))
@@ -264,7 +266,7 @@ class OtherLaw(Laplace):  # type: ignore[misc]  # final, except for this test
     """States that its noise is normal, as if the errors of results were smaller."""
 
     name = "other-law"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def noise_law(self, calibration):
         return super().noise_law(calibration) if self.right else NormalLaw(0.6 * float(calibration.scale))

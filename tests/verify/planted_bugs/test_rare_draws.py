@@ -12,10 +12,12 @@ import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import attrs
 import numpy as np
 import pytest
+from verify.bug_version import Version
 from verify.planted_bugs.test_draws_in_other_settings import OneByOne
 
 from dpframework.facts.privacy_losses import ByRelation
@@ -47,7 +49,7 @@ class FromFloats(NoiseOfOwn):
     """Noise from one uniform float of 64 bits, or from coins whose number has no end."""
 
     name = "from-floats"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def noise(self, answer, scale, randomness):
         size = np.size(answer)
@@ -80,7 +82,7 @@ class FromATable(NoiseOfOwn):
     """Noise from a table, to which the right one adds as many tables' lengths as come out geometrically."""
 
     name = "from-a-table"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def noise(self, answer, scale, randomness):
         if self.right:
@@ -94,7 +96,7 @@ class DrawsAgain(NoiseOfOwn):
     """Draws outliers again: those beyond 12 scales, or none."""
 
     name = "draws-again"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def noise(self, answer, scale, randomness):
         noise = super().noise(answer, scale, randomness)
@@ -108,7 +110,7 @@ class GaussianByRejection(Gaussian):  # type: ignore[misc]  # final, except for 
     """Honest: rejects Laplace noise that is far out, as the Gaussian density says (Canonne et al. 2020)."""
 
     name = "gaussian-by-rejection"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         variance = calibration.scale / calibration.unit**2
@@ -130,7 +132,7 @@ class InThirtyTwoBits(NoiseOfOwn):
     """Holds noise in 32 or in 64 bits."""
 
     name = "in-32-bits"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def noise(self, answer, scale, randomness):
         return super().noise(answer, scale, randomness).astype(np.int64 if self.right else np.int32)
@@ -141,7 +143,7 @@ class InSinglePrecision(NoiseOfOwn):
     """Holds counts in floats of 32 or of 64 bits."""
 
     name = "in-single-precision"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         counts = np.asarray(answer).astype(np.float64 if self.right else np.float32).astype(np.int64)
@@ -153,7 +155,7 @@ class LessBelowZero(NoiseOfOwn):
     """Draws less noise where counts are far below 0, "as none is"."""
 
     name = "less-below-zero"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         factor = 1 if self.right or np.min(answer) > -1000 else 3
@@ -165,7 +167,7 @@ class ByEpsilon(NoiseOfOwn):
     """Puts out exact counts from an epsilon on, or takes no epsilon below another."""
 
     name = "by-epsilon"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
     most: Fraction = Fraction(10**9)
     least: Fraction = Fraction(0)
 
@@ -182,7 +184,7 @@ class Mirrored(Gaussian):  # type: ignore[misc]  # final, except for this test
     """In long answers, two numbers share a part of their noise, with another sign."""
 
     name = "mirrored"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
     share: float = 0.8
     longer: int = 8
 
@@ -200,7 +202,7 @@ class Mirrored(Gaussian):  # type: ignore[misc]  # final, except for this test
 class Chooses(Exponential):  # type: ignore[misc]  # final, except for this test
     """Chooses by noisy scores of some candidates."""
 
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         scores = calibration.on_lattice(answer).ravel()
@@ -252,7 +254,7 @@ class WholeChange(Laplace):  # type: ignore[misc]  # final, except for this test
     """Makes a whole number of a sensitivity above 1, by leaving its fraction away, and claims its epsilon."""
 
     name = "whole-change"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def scale(self, change):
         whole = Fraction(math.floor(change)) if change >= 1 and not self.right else change

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 import pytest
+from verify.bug_version import Version
 from verify.planted_bugs.test_draws_in_other_settings import OneByOne
 
 import dpframework as dpf
@@ -32,7 +33,7 @@ class ByCell(PureMechanism):
 
     name = "by-cell"
     norm = Norm.L1
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def misfit(self, facts):
         return super().misfit(facts) if facts.integer else "adds noise to whole numbers"
@@ -154,7 +155,7 @@ class FirstAbove(PureMechanism):
     norm = Norm.LINF
     selects = True
     assumptions = ("real-arithmetic",)
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def change(self, facts):
         scores = facts.answer_length or 1 if self.right else 1
@@ -267,7 +268,7 @@ class InCents(Laplace):  # type: ignore[misc]  # final, except for this test
     """Rounds real numbers to two decimals first, whatever the sensitivity is; or does not."""
 
     name = "in-cents"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def rounded(self, answer):
         real = not self.right and np.asarray(answer).dtype.kind == "f"
@@ -289,7 +290,7 @@ class Softmax(PureMechanism):
     selects = True
     needs_length = False
     assumptions = ("real-arithmetic",)
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def change(self, facts):
         return facts.sensitivity(Norm.LINF).spread
@@ -431,7 +432,7 @@ class OneNumber(OneByOne):
     """Draws with another scale for a single number."""
 
     name = "one-number"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         factor = 1 if self.right or np.size(answer) > 1 else 1.5
@@ -443,7 +444,7 @@ class InPairs(OneByOne):
     """Negates the noise of the first half for the second, in answers of 5 to 40 numbers."""
 
     name = "in-pairs"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         noise = self.noise(answer, calibration.lattice_scale, randomness).ravel()
@@ -458,7 +459,7 @@ class InBatches(DiscreteLaplace):  # type: ignore[misc]  # final, except for thi
     """Draws answers in batches of 1024, each from a generator of the same key, or of another one."""
 
     name = "in-batches"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         return self.release_many([answer], calibration, randomness)[0]
@@ -478,7 +479,7 @@ class LowerScale(OneByOne):
     """Draws with the next lower whole scale, which is the same at an epsilon of 1."""
 
     name = "lower-scale"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         scale = calibration.lattice_scale
@@ -490,7 +491,7 @@ class OddOneOut(OneByOne):
     """Draws noise in pairs, and less for the last number if their number is odd."""
 
     name = "odd-one-out"
-    right: bool = True
+    right: Any = attrs.field(default=True, converter=Version)
 
     def release(self, answer, calibration, randomness):
         noise = self.noise(answer, calibration.lattice_scale, randomness)
@@ -691,6 +692,7 @@ class Fields(ByCell):
     """Has a field that is computed, a private one, and one whose converter reads what is written, or does not."""
 
     name = "fields"
+    right: bool = True
     ratio: float = attrs.field(init=False, default=0.5)
     _factor: Fraction = attrs.field(default=Fraction(2), converter=Fraction)
     weights: Any = attrs.field(default=(Fraction(1, 3),), converter=lambda given: tuple(map(Fraction, given)))
