@@ -96,8 +96,7 @@ def check_losses(
         If the mechanism serves none of the queries.
     """
     checked = _LossComparison(mechanism, Patience(seconds))
-    served = 0
-    queries = answers_of(mechanism) if given is None else given
+    served, queries = 0, answers_of(mechanism) if given is None else given
     for asked in queries:
         for relation in relations:
             served += checked.compare_all(asked, relation)
@@ -230,7 +229,7 @@ class _LossComparison:
 
         Also count the pairs, try releases, and note the releases that fail.
         """
-        curves = list[_Curve]()
+        curves, known = list[_Curve](), dict[Any, Any]()
         for k, (one, other) in enumerate(asked.pairs(self.mechanism, calibration, relation)):
             if k and self.patience.over:
                 self.cut_short = True
@@ -245,7 +244,8 @@ class _LossComparison:
                     found = refusal(self.mechanism, answer, calibration, self._randomness)
                     if found is not None:
                         self.wrong.append(f"{asked.facts.text}, {relation}: a release {found}")
-            outputs, log_size = list_outputs(self.mechanism, calibration, one, other, self.patience.part(PAIR))
+            time = self.patience.part(PAIR)
+            outputs, log_size = list_outputs(self.mechanism, calibration, one, other, time, known)
             here, there = (
                 np.array([stated_density(self.mechanism, answer, output, calibration) for output in outputs]) + log_size
                 for answer in (one, other)

@@ -40,6 +40,7 @@ from dpframework.verify.mechanisms.losses_on_unusual_scores import (
     Logs,
     densities,
     weigh_choices,
+    weigh_drawn_outputs,
     weigh_large_scores,
 )
 from dpframework.verify.mechanisms.neighbour_answers import has_real_density, largest_share, shifts
@@ -129,8 +130,9 @@ def weigh_other_answers(
     MechanismFailedError
         If a release or a log-density fails on an answer of a length that the mechanism serves.
     """
-    if facts.unlisted or facts.histograms or not (mechanism.selects or mechanism.norm in REACH):
+    if facts.unlisted or facts.histograms or not (mechanism.norm is Norm.LINF or mechanism.norm in REACH):
         return
+    scored = weigh_choices if mechanism.selects else weigh_drawn_outputs if mechanism.norm is Norm.LINF else None
     for how, other, some, lengths in _variants(mechanism, facts, relation):
         for length in lengths:
             if not go_on():
@@ -143,10 +145,10 @@ def weigh_other_answers(
             zeros = np.zeros(length, dtype=np.int64 if facts.integer else np.float64)
             if calibration is None or not takes_answer(other, zeros, calibration):
                 continue
-            what = f"{length} candidates" if other.selects else f"an answer of length {length}"
+            what = f"{length} candidates" if scored else f"an answer of length {length}"
             arguments = other, calibration, relation, length
-            pairs, whole, losses = (weigh_choices(*arguments), [], []) if other.selects else _weigh_numbers(*arguments)
-            if not how and length in MOVED_LENGTHS:
+            pairs, whole, losses = (scored(*arguments), [], []) if scored else _weigh_numbers(*arguments)
+            if not how and length in MOVED_LENGTHS and (other.selects or not scored):
                 pairs += (weigh_large_scores if other.selects else _weigh_large_numbers)(*arguments)
             in_cells = not other.selects and has_real_density(other, zeros, calibration)
             stated = type(mechanism).dp_event is not Mechanism.dp_event and bool(whole)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,10 +17,12 @@ from numpy.typing import NDArray
 
 from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import QueryFacts
 from dpframework.verify.mechanisms.neighbour_answers import shifts
-from dpframework.verify.mechanisms.release_failure_check import stated_density
-from dpframework.verify.mechanisms.sampler_statistics import noise_size
+from dpframework.verify.mechanisms.output_keys import output_key
+from dpframework.verify.mechanisms.release_failure_check import drawn_output, stated_density
+from dpframework.verify.mechanisms.sampler_statistics import noise_size, with_scale
 from dpframework.verify.miners.neighbour_pair_search import last_before
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -28,6 +31,9 @@ Logs: TypeAlias = "tuple[Floats, Floats]"  # log-probabilities of the same outpu
 FAR_AHEAD = (4, 30)  # how far one candidate is ahead of all others, in scales of the noise
 #: How far a candidate's score lies below the best one at most, in scales of the noise. Floats can hold exp(-700).
 FARTHEST_BEHIND = 700
+#: How many outputs are drawn for an answer if they are no single candidate, up to how many in all, with which factor of
+#: the noise, and among how many scores.
+DRAWN, MOST_OUTPUTS, WIDENING, MOST_SCORES = 16, 120, 3, 17
 LEVELS = (100, 10**4, 10**8)  # are added to all scores, since a mechanism may compare them with a number of its own
 
 
@@ -58,6 +64,30 @@ def weigh_choices(mechanism: Mechanism, calibration: Calibration, relation: Rela
             other = _scores(gap + change[0] - change[1], length, facts)
             pairs.append(densities(mechanism, one, other + _whole(change[1], facts), (0, length - 1), calibration))
     return pairs + _weigh_ties(mechanism, calibration, changes, length)
+
+
+def weigh_drawn_outputs(mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int) -> list[Logs]:
+    """Weigh outputs that are no single candidate, such as several candidates, or one with a number.
+
+    The scores are equal, or the first one is ahead. A row changes the first score by one amount and all others by
+    another one. Outputs are drawn with widened noise, and those of any pair of answers are weighed for every pair.
+    """
+    if not 2 <= length <= MOST_SCORES:
+        return []
+    facts, answers = calibration.facts, []
+    ahead = math.ceil(FAR_AHEAD[0] * noise_size(mechanism, calibration))
+    for gap, change in itertools.product((0.0, ahead), shifts(facts, relation, 2)):
+        one = _scores(gap, length, facts)
+        other = one + _whole(change[1], facts)
+        other[0] = one[0] + _whole(change[0], facts)
+        answers.append((one, other))
+    handed, outputs = SeededRandomness(20).handed(mechanism.assumptions), dict[Any, Any]()
+    wide = with_scale(calibration, Fraction(WIDENING))
+    for answer in itertools.chain(*answers):
+        for _ in range(DRAWN if len(outputs) < MOST_OUTPUTS else 0):
+            drawn = drawn_output(mechanism, answer, wide, handed)
+            outputs.setdefault(output_key(drawn), drawn)
+    return [densities(mechanism, one, other, list(outputs.values()), calibration) for one, other in answers]
 
 
 def _weigh_ties(mechanism: Mechanism, calibration: Calibration, changes: Sequence[Floats], length: int) -> list[Logs]:

@@ -37,6 +37,7 @@ BESIDE = (1, 2, 3, 5)  # beside how many other keys a key is new
 MOST_DRAWN = 400  # how many outputs are drawn, at most, if they cannot be listed
 CELLS = 16  # when a density is summed over cells, a scale of the noise is at least this many cells long
 THIN = -1000.0  # the logarithm of the size of a single real number, which has hardly any probability
+MOST_KNOWN, FEWER = 60, 8  # if this many outputs at most are known, an eighth of that number is drawn
 FLATTENING = 3  # the factor by which the noise is widened when outputs are drawn
 BREAKS = np.array([0.0, 0.5, 2.0, 2.25, 4.0])  # the ends of the pieces of made-up scores on an interval
 
@@ -233,13 +234,17 @@ def _length(norm: Norm, change: Floats) -> float:
 
 
 def list_outputs(
-    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience
+    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience, known: dict[Any, Any]
 ) -> tuple[Sequence[Any], Floats | float]:
     """Return outputs on which the densities given two answers are compared, and the logarithms of their sizes.
 
     The size of an output says how much of the range it stands for. It is the length of a piece of an interval, or the
     number of lattice points around a point of a grid. If outputs cannot be listed, they are drawn: two in any case, and
     up to `MOST_DRAWN` as long as there is time. If these have densities, their size is `THIN`.
+
+    `known` are outputs that were drawn for other pairs of the same query, by their keys. They are used for this pair,
+    too, as long as they are few. So an output that is rare for one pair is often known from another one, and fewer
+    outputs are drawn.
     """
     if isinstance(one, PiecewiseScores):
         breaks = np.unique(np.concatenate([one.breaks, other.breaks]))
@@ -253,7 +258,7 @@ def list_outputs(
     if np.size(one) in WIDTH and puts_out_numbers(mechanism, one, calibration):
         return _grid(mechanism, calibration, np.asarray(one), np.asarray(other))
     size = THIN if has_real_density(mechanism, one, calibration) else 0.0
-    return _draw_outputs(mechanism, calibration, one, other, patience), size
+    return _draw_outputs(mechanism, calibration, one, other, patience, known), size
 
 
 def _grid(
@@ -303,15 +308,18 @@ def has_real_density(mechanism: Mechanism, answer: Any, calibration: Calibration
 
 
 def _draw_outputs(
-    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience
+    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience, known: dict[Any, Any]
 ) -> list[Any]:
-    """Return distinct outputs, drawn with widened noise for either answer in turn."""
-    randomness = SeededRandomness(0).handed(mechanism.assumptions)
+    """Return distinct outputs, drawn with widened noise for either answer in turn, and those that are known."""
+    randomness = SeededRandomness(len(known)).handed(mechanism.assumptions)
     wide = with_scale(calibration, Fraction(FLATTENING))
-    found: dict[Any, Any] = {}
-    for k in range(MOST_DRAWN):
+    shared = 0 < len(known) <= MOST_KNOWN
+    found = dict(known) if shared else {}
+    for k in range(MOST_DRAWN // FEWER if shared else MOST_DRAWN):
         if k >= 2 and patience.over:
             break
         output = mechanism.release((one, other)[k % 2], wide, randomness)
         found.setdefault(output_key(output), output)
+    if len(known) <= MOST_KNOWN:
+        known.update(found)
     return list(found.values())

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from verify.bug_version import Version
 from verify.planted_bugs.test_mechanism_forms import NormalWithDelta
-from verify.planted_bugs.test_unusual_answers import ByCell
+from verify.planted_bugs.test_unusual_answers import ByCell, Softmax
 
 import dpframework as dpf
 from dpframework.facts.privacy_losses import ByRelation
@@ -173,6 +173,37 @@ class Bounded(ByCell):
         return super().change(facts).map(lambda change: min(change, most))
 
 
+@attrs.frozen
+class Best(Softmax):
+    """Chooses several candidates, one after another. The wrong one pays for two of them at most."""
+
+    name = "best"
+    selects = False
+    choices: int = attrs.field(default=2, validator=attrs.validators.ge(1))
+
+    def change(self, facts):
+        paid = self.choices if self.right else min(self.choices, 2)
+        return super().change(facts).map(lambda change: change * paid)
+
+    def release(self, answer, calibration, randomness):
+        left = list(range(np.size(answer)))
+        chosen: list[int] = []
+        for _ in range(min(self.choices, len(left))):
+            place = super().release(np.ravel(answer)[left], calibration, randomness)
+            chosen.append(left.pop(place))
+        return tuple(chosen)
+
+    def log_density(self, answer, output, calibration):
+        left, log = list(range(np.size(answer))), 0.0
+        for candidate in output:
+            log += float(self.logs(np.ravel(answer)[left], calibration)[left.index(candidate)])
+            left.remove(candidate)
+        return log
+
+    def preview(self, calibration):
+        return Preview(math.nan, math.nan, "some candidates")
+
+
 LOST: dict[str, tuple[Callable[[bool], Mechanism], dpf.Relation, str]] = {
     "real numbers as numbers of cells": (
         lambda right: OnAGrid(1, right=right),
@@ -204,6 +235,11 @@ LOST: dict[str, tuple[Callable[[bool], Mechanism], dpf.Relation, str]] = {
         REPLACE,
         f"length 3, with rows = Rows.PUBLIC, {REPLACE}: epsilon: 1 is claimed, 2 found",
     ),
+    "choices beyond two that are free": (
+        lambda right: Best(1, right),
+        ADD,
+        f"integer scores, monotonic, 17 candidates, with the number choices = 3, {ADD}: epsilon: 1 is claimed, ",
+    ),
     "a sensitivity of half a bound that is left out": (
         lambda right: Bounded(1, right),
         ADD,
@@ -214,7 +250,7 @@ LOST: dict[str, tuple[Callable[[bool], Mechanism], dpf.Relation, str]] = {
 
 def _some_answers(mechanism: Mechanism) -> list[Answers]:
     """Return the answers of one kind of query, to save time."""
-    return [asked for asked in answers_of(mechanism) if asked.facts.name in ("counts", "real")][:1]
+    return [asked for asked in answers_of(mechanism) if asked.facts.name in ("counts", "real", "scores")][:1]
 
 
 @pytest.mark.parametrize("bug", LOST)
