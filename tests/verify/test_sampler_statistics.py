@@ -58,6 +58,27 @@ class Impossible(DiscreteLaplace):
         return -math.inf if output[0] % 2 else super().log_density(answer, output, calibration)
 
 
+@attrs.frozen
+class InAList(DiscreteLaplace):
+    """Puts out a list, in turn: a number may begin where the number before it ended."""
+
+    name = "in-a-list"
+    in_turn: bool = True
+    as_stated: bool = True
+
+    def release(self, answer: Any, calibration: Any, randomness: Any) -> list[int]:
+        noise = np.asarray(super().release(np.zeros_like(answer), calibration, randomness))
+        if not self.as_stated:
+            noise = np.full_like(noise, noise[0])
+        return [int(number) for number in (np.cumsum(answer + noise) if self.in_turn else answer + noise)]
+
+    def release_many(self, answers: Any, calibration: Any, randomness: Any) -> list[Any]:
+        return [self.release(answer, calibration, randomness) for answer in answers]
+
+    def log_density(self, answer: Any, output: Any, calibration: Any) -> float:
+        return super().log_density(answer, np.diff(output, prepend=0) if self.in_turn else output, calibration)
+
+
 def problems(mechanism: Mechanism, draws: int = 2000) -> list[str]:
     drawn = DrawnOutputs(mechanism, PROBE, SeededRandomness(3))
     drawn.draw(draws)
@@ -75,6 +96,7 @@ def test_an_honest_sampler_has_no_problem(mechanism: Mechanism) -> None:
     [
         (HalfDrawn(1), "narrower than claimed"),
         (OneForAll(1), "correlated between coordinates"),
+        (InAList(1, in_turn=False, as_stated=False), "correlated between coordinates"),
         (Boasts(1), "probabilities of its 3 candidates add up to 1.1"),
         (Impossible(1), "draws are impossible by its own log-density"),
     ],
@@ -82,6 +104,11 @@ def test_an_honest_sampler_has_no_problem(mechanism: Mechanism) -> None:
 )
 def test_a_sampler_that_is_off_is_told_how(mechanism: Mechanism, text: str) -> None:
     assert any(text in problem for problem in problems(mechanism))
+
+
+def test_numbers_of_a_list_may_depend_on_each_other_if_the_log_density_says_so() -> None:
+    assert not any("correlated" in problem for problem in problems(InAList(1)))
+    assert problems(InAList(1, in_turn=False)) == []
 
 
 @given(FACTOR)

@@ -47,6 +47,27 @@ def puts_out_numbers(mechanism: Mechanism, answer: Any, calibration: Calibration
     return isinstance(output, NUMBERS) and np.shape(output) == np.shape(answer)
 
 
+def exchange_last_parts(one: Any, other: Any) -> tuple[Any, Any]:
+    """Return two collections, each with the last half of the other's parts.
+
+    Outputs that are no collections of the same number of parts, or with the same keys, are returned as they are.
+
+    Examples
+    --------
+    >>> exchange_last_parts([1, 2, 3], [4, 5, 6])
+    ([1, 5, 6], [4, 2, 3])
+    """
+    if type(one) is not type(other):
+        return one, other
+    if isinstance(one, Mapping) and list(one) == list(other):
+        last = list(one)[len(one) // 2 :]
+        return {**one, **{key: other[key] for key in last}}, {**other, **{key: one[key] for key in last}}
+    if type(one) in (list, tuple) and len(one) == len(other):
+        half = len(one) // 2
+        return one[:half] + other[half:], other[:half] + one[half:]
+    return one, other
+
+
 def is_array_like(output: Any, answer: NDArray[Any]) -> bool:
     """Tell whether an output is an array of numbers with the shape of an answer."""
     return isinstance(output, np.ndarray) and output.shape == answer.shape and output.dtype.kind in "iuf"

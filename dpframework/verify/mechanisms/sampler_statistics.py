@@ -19,7 +19,7 @@ from dpframework.facts.errors import InputError
 from dpframework.mechanisms import Calibration, Mechanism, Preview
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores
-from dpframework.verify.mechanisms.output_keys import output_key, output_numbers
+from dpframework.verify.mechanisms.output_keys import exchange_last_parts, output_key, output_numbers
 from dpframework.verify.mechanisms.probe_query_answers import Probe
 from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, stated_density
 
@@ -33,6 +33,7 @@ STAKES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # the stakes in the test of a mean, t
 OFF = ((Fraction(13, 10), "30 % wider"), (Fraction(10, 13), "30 % narrower"))
 SEEN_AT_OTHER_SCALES = 100  # how many outputs show whether the log-density depends on the scale at all
 FEWEST_UNLIKE = 100  # a test of correlation needs this many draws that differ from the most frequent value
+MIXED = 5  # with how many pairs of collections it is tested whether a log-density is a sum over their parts
 COMPARED = 4  # how many coordinates of an output are tested for independence, at most
 
 
@@ -227,9 +228,18 @@ class DrawnOutputs:
 
     def _adds_up(self) -> bool:
         """Tell whether the log-density is a sum over numbers, or that of histograms, whose sums may be kept."""
-        if self.calibration.facts.histograms or not isinstance(self.outputs[0], np.ndarray):
+        first = self.outputs[0]
+        if self.calibration.facts.histograms:
             return True
-        return adds_up(self.mechanism, np.asarray(self.answer), self.outputs[0], self.calibration)
+        if isinstance(first, np.ndarray):
+            return adds_up(self.mechanism, np.asarray(self.answer), first, self.calibration)
+        return all(map(self._keeps_sum, self.outputs[:MIXED], self.outputs[MIXED : 2 * MIXED]))
+
+    def _keeps_sum(self, one: Any, other: Any) -> bool:
+        """Tell whether the log-densities of two collections add up to the same after they exchange their last parts."""
+        mixed = exchange_last_parts(one, other)
+        before, after = (self.densities(pair, self.calibration).sum() for pair in ((one, other), mixed))
+        return math.isclose(before, after, rel_tol=1e-9)
 
     def numbers(self) -> NDArray[np.float64]:
         """Return the outputs as numbers, shape (draws, coordinates). A key that is not shown counts as 0.
