@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
 from dpframework.verify.mechanisms.cut_off_noise_check import find_cut_off
+from dpframework.verify.mechanisms.exact_output_parts_check import exact_part_problems
 from dpframework.verify.mechanisms.long_answer_and_many_candidate_checks import (
     LONG,
     calibrate_long,
@@ -71,6 +72,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
         return
     try:
         yield from total_problems(mechanism, numbers, calibration)
+        yield from exact_part_problems(mechanism, numbers, calibration)
         if not mechanism.selects and not puts_out_each_number(mechanism, numbers, calibration):
             return  # the output does not have a number for each number of the answer
         if mechanism.in_score_order or not mechanism.selects:
