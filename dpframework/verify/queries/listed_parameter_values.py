@@ -1,4 +1,7 @@
-"""The values that a field of a class may take, as far as its validator or its type lists them."""
+"""The values that a field of a class may take, as far as its validator or its type lists them.
+
+Also which values say by their name that they plant a mistake.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,11 @@ from typing import Any
 
 MOST_NAMES = 3  # how many other attributes are tried in place of one that a parameter names
 NUMBERS = (int, float, Fraction, Decimal)
+#: Words of flags and options with which tests plant mistakes. Nobody who uses a class chooses them inadvertently.
+PLANTING = frozenset(
+    {"wrong", "incorrect", "correct", "bug", "buggy", "broken", "faulty", "flawed", "honest", "cheat", "cheats"}
+    | {"leak", "leaks", "leaky", "unsafe", "unsound", "mistake", "planted"}
+)
 
 
 def listed_values(kind: type[Any], name: str, given: Any, validator: Any, names: Sequence[str]) -> list[Any]:
@@ -30,6 +38,7 @@ def listed_values(kind: type[Any], name: str, given: Any, validator: Any, names:
 
     Examples
     --------
+    >>> import attrs
     >>> @attrs.frozen
     ... class Total:
     ...     bounds: tuple[float, float] | None = None
@@ -95,3 +104,16 @@ def _collections_of(kind: type[Any], held: tuple[Any, ...], names: Sequence[str]
         yield build(held[0](k - length) for k in range(length))
     elif held[0] is str:
         yield from (build(names[:some]) for some in ((length,) if kind is tuple and Ellipsis not in held else (1, 2)))
+
+
+def plants_mistake(name: str, value: Any) -> bool:
+    """Tell whether a flag says by its name, or an option by its value, that a mistake is planted.
+
+    Examples
+    --------
+    >>> plants_mistake("with_bug", True), plants_mistake("on_the_right", True), plants_mistake("rounding", "wrong")
+    (True, False, True)
+    """
+    if isinstance(value, bool):
+        return name == "right" or not PLANTING.isdisjoint(name.lower().split("_"))
+    return isinstance(value, str) and value.lower() in PLANTING

@@ -36,7 +36,7 @@ from dpframework.verify.plugin_code_and_constants import (
     numbers_compared_with,
     words_compared_with,
 )
-from dpframework.verify.queries.listed_parameter_values import MOST_NAMES, NUMBERS, listed_values
+from dpframework.verify.queries.listed_parameter_values import MOST_NAMES, NUMBERS, listed_values, plants_mistake
 
 # What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8
 # and 0.44.
@@ -62,7 +62,7 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
 
     - A whole number is made one larger, and it is made negative. A real number is doubled, and it is made negative.
     - What is left out (None) becomes 1 or 2, a flag, an option, or the name of an attribute, if the type admits that.
-    - A flag is flipped.
+    - A flag is flipped, unless its name says that it makes a mistake.
     - The name of an attribute becomes that of another attribute of the schema.
     - A value that a validator or a type lists becomes another of the listed values. A word that the code compares, or
       that is a key of one of its dictionaries, becomes another such word.
@@ -80,7 +80,8 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
         if isinstance(given, str) and given not in schema.names:
             listed = listed or words_compared_with(type(miner), field.name, given)[:MOST_WORDS]
         for other in _other_parameters(given, listed, schema.names):
-            yield from with_parameter(miner, field.name, other)
+            if not plants_mistake(field.name, other):
+                yield from with_parameter(miner, field.name, other)
 
 
 def with_parameter(miner: Miner, name: str, value: Any) -> Iterator[tuple[str, Miner]]:
@@ -160,7 +161,8 @@ def with_other_parameters(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism
             listed = listed_values(kind, field.name, given, field.validator, ())
             if isinstance(given, str):
                 listed = listed or words_compared_with(kind, field.name, given)[:MOST_WORDS]
-            others = list(itertools.islice(_other_parameters(given, listed, ()), MOST))
+            others = [other for other in _other_parameters(given, listed, ()) if not plants_mistake(field.name, other)]
+            others = others[:MOST]
         for other in others:
             with contextlib.suppress(Exception):  # the mechanism refuses this value, and so claims nothing for it
                 changed = attrs.evolve(mechanism, **{str(field.alias): other})

@@ -11,7 +11,7 @@ import enum
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import numpy as np
@@ -418,3 +418,19 @@ def test_own_parameters_are_changed_one_at_a_time():
     assert changed(CheapIfPublic(1)) == ["rows = Rows.PUBLIC"]
     assert changed(Bounded(1)) == ["bound = 1", "bound = 2"]
     assert changed(OneSided(1)) == []  # its constructor refuses the other value
+
+
+@attrs.frozen
+class Admits(Laplace):
+    """Has flags and an option which say that they plant a mistake, and a flag and an option that say no such thing."""
+
+    name = "admits"
+    right: bool = True
+    with_bug: bool = False
+    on_the_right: bool = True
+    how: Literal["honest", "wrong", "right"] = "right"
+
+
+def test_a_flag_that_says_that_it_plants_a_mistake_is_not_turned():
+    assert [how for how, _ in with_other_parameters(Admits(1))] == ["on_the_right = False"]
+    assert [how for how, _ in with_other_parameters(Admits(1, how="honest"))] == ["on_the_right = False", "how = right"]
