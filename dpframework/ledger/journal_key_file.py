@@ -52,7 +52,7 @@ def journal_key(chain: Chain, *, make: bool) -> bytes:
         except FileNotFoundError:
             raise InputError(
                 f"{place}: there is no such key, and the journal of an unfinished run is sealed with it; put the key "
-                "back from a backup, or look whether the journal belongs to another ledger"
+                "back from a backup, or look whether the journal is of another ledger"
             ) from None
         except OSError as error:
             raise InputError(f"{place}: cannot be read or written: {error.strerror}") from None
