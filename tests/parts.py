@@ -1,6 +1,6 @@
 """Long tests are dealt into parts, of which a run of all tests takes one.
 
-A test that takes more than half a second is long. `long_tests.txt` names such tests without their parameters. They take
+A test that takes more than 0.3 seconds is long. `long_tests.txt` names such tests without their parameters. They take
 three quarters of the time of all, so a run of the whole suite takes one part of them: the one that
 `$DPFRAMEWORK_TEST_PART` names, else part 0. `.ci/run` goes on by one part with each commit. Tests whose file or folder
 is named on the command line are run in full, `-m "not slow"` runs all parts, and `-m ""` everything.
@@ -23,8 +23,8 @@ from pathlib import Path
 import pytest
 from tiers import family
 
-PARTS = 8
-LONG = 0.5  # seconds
+PARTS = 12
+LONG = 0.3  # seconds
 _LIST = Path(__file__).with_name("long_tests.txt")
 _DURATION = re.compile(r"^\s*([\d.]+)s (?:setup|call|teardown) +(\S.*)$")
 

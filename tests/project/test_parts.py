@@ -1,4 +1,4 @@
-"""Parts of long tests: each run of all tests takes one, and eight runs take everything."""
+"""Parts of long tests: each run of all tests takes one, and twelve runs take everything."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_what_takes_long_is_measured() -> None:
     0.70s call     tests/test_a.py::test_b[1-a b]
     0.20s setup    tests/test_a.py::test_b[1-a b]
     0.20s call     tests/test_a.py::test_b[2]
-    0.50s call     tests/test_a.py::test_c
+    0.30s call     tests/test_a.py::test_c
     3 passed in 2.00s
     """.splitlines()
     assert parts.measured(lines) == ["tests/test_a.py::test_b"]
