@@ -104,11 +104,11 @@ class DuckDB(SqlEngine):
             raise InputError(
                 f"{opened.name}: has a column '{_ROW}', which DuckDB takes for the places of the rows; rename it"
             )
+        files = []
         for place in places:
-            _require_read_alike(place, columns, source.schema.in_files.read)
-        return [
-            SqlPiece(_of_file(place, columns, k if placed else None), opened.name) for k, place in enumerate(places)
-        ]
+            files.append(ParquetFile.open(place, Path(place).name))
+            _require_read_alike(files[-1], columns, source.schema.in_files.read)
+        return [SqlPiece(_of_file(file, columns, k if placed else None), opened.name) for k, file in enumerate(files)]
 
     def _place(self, table: str, columns: Collection[str]) -> str | None:
         if any(name.lower() == "rowid" for name in columns):
@@ -119,7 +119,7 @@ class DuckDB(SqlEngine):
         return "rowid" if found else None
 
 
-def _require_read_alike(place: str, columns: Mapping[str, str], read: ReadOptions) -> None:
+def _require_read_alike(file: ParquetFile, columns: Mapping[str, str], read: ReadOptions) -> None:
     """Refuse a Parquet file if DuckDB would read other cells in a column than other engines read.
 
     Some types are written only in a note that Arrow leaves in a file, and DuckDB does not read this note. So DuckDB
@@ -131,7 +131,6 @@ def _require_read_alike(place: str, columns: Mapping[str, str], read: ReadOption
     InputError
         If a column has such a type. For times in a zone, only if the column is read as dates.
     """
-    file = ParquetFile.open(place, Path(place).name)
     file.require_short(columns.values())
     for alias, name in columns.items():
         held = None
@@ -143,7 +142,7 @@ def _require_read_alike(place: str, columns: Mapping[str, str], read: ReadOption
             raise InputError(f"{file.name}: column '{name}' has {held}; use engine 'memory' or 'mapped'")
 
 
-def _of_file(file: str, columns: Mapping[str, str], number: int | None) -> str:
+def _of_file(file: ParquetFile, columns: Mapping[str, str], number: int | None) -> str:
     """Return the SQL of the query that reads some columns of a Parquet file.
 
     The query also gives the place of each row among the rows of all files. The place is null if `number`, the number of
@@ -154,18 +153,16 @@ def _of_file(file: str, columns: Mapping[str, str], number: int | None) -> str:
     InputError
         If the file's name reads as a pattern.
     """
-    if any(letter in file for letter in "*?[]"):
-        raise InputError(f"{file}: DuckDB reads such a name as a pattern; rename the file")
-    inside = {name: quote_name(name) for name in columns.values()}
-    held = ParquetFile.open(file, Path(file).name).columns
-    if len({name.casefold() for name in held}) < len(held):  # DuckDB would read the first of two such columns for both
-        inside = {name: f"c{k}" for k, name in enumerate(held)}
+    if any(letter in file.place for letter in "*?[]"):
+        raise InputError(f"{file.place}: DuckDB reads such a name as a pattern; rename the file")
+    inside, renamed = {name: quote_name(name) for name in columns.values()}, ""
+    if len({name.casefold() for name in file.columns}) < len(file.columns):
+        # DuckDB would read the first of two such columns for both.
+        inside = {name: f"c{k}" for k, name in enumerate(file.columns)}
         renamed = f" as f({', '.join(inside.values())})"
-    else:
-        renamed = ""
     listed = [f"{inside[name]} as {alias}" for alias, name in columns.items()]
     listed.append(f"{'cast(null as bigint)' if number is None else f'{_ROW} + {number * _FILE}'} as {PLACE}")
     return (
-        f"select {', '.join(listed)} from read_parquet({text(file)}, hive_partitioning = false, union_by_name = false, "
-        f"filename = false, file_row_number = {'false' if number is None else 'true'}){renamed}"
+        f"select {', '.join(listed)} from read_parquet({text(file.place)}, hive_partitioning = false, "
+        f"union_by_name = false, filename = false, file_row_number = {'false' if number is None else 'true'}){renamed}"
     )
