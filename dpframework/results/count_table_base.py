@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import itertools
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,8 @@ class CountTable(Tabular, DrawableResult):
 
     def __contains__(self, labels: str | tuple[str, ...]) -> bool:
         """Tell whether there is a cell with these labels."""
-        return labels_of_key(labels) in set(self)
+        wanted = labels_of_key(labels)
+        return len(wanted) == len(self.names) and all(map(operator.contains, self.labels, wanted))
 
     def difference(self, one: str | tuple[str, ...], other: str | tuple[str, ...]) -> Noisy:
         """Return the count of one cell less that of another cell, with the error of this difference.
