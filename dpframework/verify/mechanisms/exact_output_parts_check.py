@@ -19,13 +19,12 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import REAL_ARITHMETIC, SeededRandomness
+from dpframework.verify.mechanisms.long_answer_and_many_candidate_checks import calibrate_for_length
 from dpframework.verify.mechanisms.output_keys import output_key
 from dpframework.verify.mechanisms.release_failure_check import stated_density
 from dpframework.verify.mechanisms.sampler_statistics import with_scale
@@ -51,11 +50,10 @@ def exact_part_problems(mechanism: Mechanism, answer: NDArray[Any], calibration:
         The mechanism's noise scale and losses for a query. Nothing is tested for a query of several histograms or
         blocks.
     """
-    if REAL_ARITHMETIC not in mechanism.assumptions or mechanism.selects or calibration.facts.histograms:
+    if REAL_ARITHMETIC not in mechanism.assumptions or mechanism.selects:
         return
     for length in range(1, min(answer.size, LENGTH) + 1):
-        facts = attrs.evolve(calibration.facts, answer_length=length)
-        shorter = mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+        shorter = calibrate_for_length(mechanism, calibration, length)
         if shorter is None:
             return
         wide = with_scale(shorter, WIDER)
@@ -66,7 +64,7 @@ def exact_part_problems(mechanism: Mechanism, answer: NDArray[Any], calibration:
             exact, other_exact = _equal_parts(here), _equal_parts(there)
             for part in exact:
                 other_part = other_exact.get(part, exact[part])
-                if exact[part] != other_part and _are_alike(mechanism, one, other, here, wide):
+                if exact[part] != other_part and _are_about_as_likely(mechanism, one, other, here, wide):
                     name = f" {part}" if part else ""
                     yield (
                         f"the part{name} of its output is always {exact[part]} for an answer of {one.tolist()}, and "
@@ -76,7 +74,7 @@ def exact_part_problems(mechanism: Mechanism, answer: NDArray[Any], calibration:
                     return
 
 
-def _are_alike(
+def _are_about_as_likely(
     mechanism: Mechanism,
     one: NDArray[Any],
     other: NDArray[Any],

@@ -68,7 +68,7 @@ AMOUNTS = (Fraction(1, LARGE), Fraction(5, 9), Fraction(9, 4), Fraction(LARGE))
 AMOUNT_LONG = 2048  # how many numbers the answers have that are tried at these amounts
 
 
-def calibrate_long(mechanism: Mechanism, calibration: Calibration, length: int = LONG) -> Calibration | None:
+def calibrate_for_length(mechanism: Mechanism, calibration: Calibration, length: int = LONG) -> Calibration | None:
     """Return the calibration for an answer of `length` numbers. None for several histograms, whose sizes are fixed."""
     facts = attrs.evolve(calibration.facts, answer_length=length)
     return None if facts.histograms else mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
@@ -78,7 +78,7 @@ def puts_out_each_number(mechanism: Mechanism, answer: NDArray[Any], calibration
     """Tell whether outputs have a number for each number of the answer, also if the answer is longer."""
     lengths = (answer.size,) if calibration.facts.histograms else (answer.size, answer.size + 1)
     for length in lengths:
-        fit = calibration if length == answer.size else calibrate_long(mechanism, calibration, length)
+        fit = calibration if length == answer.size else calibrate_for_length(mechanism, calibration, length)
         if fit is not None:
             longer, handed = np.resize(answer, length), SeededRandomness(0).handed(mechanism.assumptions)
             outputs = [mechanism.release(longer, fit, handed) for _ in range(REPEATED)]
@@ -102,7 +102,7 @@ def long_answer_problems(mechanism: Mechanism, answer: NDArray[Any], calibration
     calibration
         The mechanism's noise scale and losses for a query.
     """
-    longer = calibrate_long(mechanism, calibration)
+    longer = calibrate_for_length(mechanism, calibration)
     if longer is None or (mechanism.selects and not mechanism.in_score_order):
         return
     zeros = np.zeros(LONG, dtype=answer.dtype)
@@ -150,7 +150,7 @@ def _few_candidates(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibrati
     from scipy.stats import binom
 
     for size in FEW_CANDIDATES:
-        few = calibrate_long(mechanism, longer, size)
+        few = calibrate_for_length(mechanism, longer, size)
         if few is None:
             continue
         scores, unit, best = zeros[:size].copy(), float(few.unit), size - 1
@@ -191,14 +191,14 @@ def _off_scale_in(
 def _off_scale_if_short(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
     """Yield a sentence if the noise of answers of one or of several numbers is not of the claimed scale."""
     for length in SHORT:
-        shorter = calibrate_long(mechanism, longer, length)
+        shorter = calibrate_for_length(mechanism, longer, length)
         if shorter is not None:
             yield from _off_scale(mechanism, zeros[:length], shorter, math.ceil(SHORT_DRAWN / length))
 
 
 def _other_noise_of_last(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
     """Yield a sentence if the last of an odd number of numbers gets noise of other sizes than those before it."""
-    shorter, some = calibrate_long(mechanism, longer, ODD), zeros[:ODD]
+    shorter, some = calibrate_for_length(mechanism, longer, ODD), zeros[:ODD]
     if shorter is None:
         return
     handed = SeededRandomness(17).handed(mechanism.assumptions)
@@ -239,7 +239,7 @@ def _dependence(
 ) -> Iterator[str]:
     """Yield a sentence if the noise of two numbers is correlated, although the log-density is a sum over numbers."""
     for length, draws in compared:
-        shorter = calibrate_long(mechanism, longer, length)
+        shorter = calibrate_for_length(mechanism, longer, length)
         if shorter is None:
             return
         some, handed = zeros[:length], SeededRandomness(10).handed(mechanism.assumptions)
@@ -326,7 +326,7 @@ def other_amount_calibrations(
     With far more to spend, the sensitivity is larger too, so that the noise keeps its scale. Otherwise it would be too
     small to be seen.
     """
-    longer = calibrate_long(mechanism, calibration, AMOUNT_LONG)
+    longer = calibrate_for_length(mechanism, calibration, AMOUNT_LONG)
     if longer is None:
         return
     own = ((f"with {how}", other) for how, other in with_other_parameters(mechanism))

@@ -30,7 +30,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.verify.mechanisms.long_answer_and_many_candidate_checks import (
     AMOUNT_LONG,
     LONG,
-    calibrate_long,
+    calibrate_for_length,
     other_amount_calibrations,
 )
 from dpframework.verify.mechanisms.neighbour_answers import has_real_density
@@ -67,7 +67,7 @@ def noise_shape_problems(mechanism: Mechanism, answer: NDArray[Any], calibration
         The mechanism's noise scale and losses for a query.
     """
     for length, draws in DRAWN:
-        longer = calibrate_long(mechanism, calibration, length)
+        longer = calibrate_for_length(mechanism, calibration, length)
         if longer is not None:
             zeros = np.zeros(length, dtype=answer.dtype)
             found = _shape_problem(mechanism, zeros, longer, draws)
@@ -75,7 +75,7 @@ def noise_shape_problems(mechanism: Mechanism, answer: NDArray[Any], calibration
                 yield f"the noise of an answer of length {length} {found}"
                 return
     for length in WALKED:
-        longer = calibrate_long(mechanism, calibration, length)
+        longer = calibrate_for_length(mechanism, calibration, length)
         if longer is not None:
             found = _walk_problem(mechanism, np.zeros(length, dtype=answer.dtype), longer)
             if found:

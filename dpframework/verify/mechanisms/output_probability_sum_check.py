@@ -16,10 +16,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import REAL_ARITHMETIC, SeededRandomness
 from dpframework.queries import Norm
+from dpframework.verify.mechanisms.long_answer_and_many_candidate_checks import calibrate_for_length
 from dpframework.verify.miners.value_comparison import same
 
 STEPS = range(-3, 5)  # how far answers lie from the base answer, in steps of the lattice on which outputs lie
@@ -53,8 +53,7 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
     # of one number shows what is put out beside it. An answer of two shows an order that depends on the answer.
     power = 2 if mechanism.norm is Norm.SQUARED_L2 else 1
     for length in range(1, min(answer.size, LENGTH) + 1):
-        facts = attrs.evolve(calibration.facts, answer_length=length)
-        shorter = mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+        shorter = calibrate_for_length(mechanism, calibration, length)
         if shorter is None:
             return
         likely = attrs.evolve(shorter, scale=shorter.unit**power)

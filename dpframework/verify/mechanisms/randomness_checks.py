@@ -20,7 +20,7 @@ from dpframework.verify.mechanisms.cut_off_noise_check import find_cut_off
 from dpframework.verify.mechanisms.exact_output_parts_check import exact_part_problems
 from dpframework.verify.mechanisms.long_answer_and_many_candidate_checks import (
     LONG,
-    calibrate_long,
+    calibrate_for_length,
     long_answer_problems,
     noise_is_reused,
     puts_out_each_number,
@@ -138,7 +138,7 @@ def _count_bits(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibra
         yield "two answers that are drawn together have the same noise, or the same with another sign"
         return
     yield from bit_problems(mechanism, together, calibration, f"{TOGETHER} answers that are drawn together")
-    longer = calibrate_long(mechanism, calibration)
+    longer = calibrate_for_length(mechanism, calibration)
     if longer is not None:
         zeros = [np.zeros(LONG, dtype=answer.dtype)]
         yield from bit_problems(mechanism, zeros, longer, f"an answer of {LONG} numbers")

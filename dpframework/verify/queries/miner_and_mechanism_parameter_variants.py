@@ -72,16 +72,26 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
 
     The budget stays as it is.
     """
-    for field in attrs.fields(type(miner)):
-        if field.name in SPENT or not field.init:
-            continue
-        given = getattr(miner, field.name)
-        listed = listed_values(type(miner), field.name, given, field.validator, schema.names)
-        if isinstance(given, str) and given not in schema.names:
-            listed = listed or words_compared_with(type(miner), field.name, given)[:MOST_WORDS]
-        for other in _other_parameters(given, listed, schema.names):
-            if not plants_mistake(field.name, other):
-                yield from with_parameter(miner, field.name, other)
+    for field, given in _own_parameters(miner):
+        for other in _other_values(miner, field, given, schema.names):
+            yield from with_parameter(miner, field.name, other)
+
+
+def _own_parameters(component: Miner | Mechanism) -> Iterator[tuple[attrs.Attribute[Any], Any]]:
+    """Yield each field that a constructor sets, with its value, but what the component spends."""
+    for field in attrs.fields(type(component)):
+        if field.init and field.name not in SPENT:
+            yield field, getattr(component, field.name)
+
+
+def _other_values(
+    component: Miner | Mechanism, field: attrs.Attribute[Any], given: Any, names: Sequence[str]
+) -> Iterator[Any]:
+    """Yield other values of a parameter (see `related_miners`), without those that say that they plant a mistake."""
+    listed = listed_values(type(component), field.name, given, field.validator, names)
+    if isinstance(given, str) and given not in names:
+        listed = listed or words_compared_with(type(component), field.name, given)[:MOST_WORDS]
+    return (other for other in _other_parameters(given, listed, names) if not plants_mistake(field.name, other))
 
 
 def with_parameter(miner: Miner, name: str, value: Any) -> Iterator[tuple[str, Miner]]:
@@ -99,9 +109,8 @@ def smaller_miners(miner: Miner) -> Iterator[tuple[str, Miner]]:
 
     The numbers of `related_miners` are larger or below 0, and a share of 0.75 can be neither. The budget stays.
     """
-    for field in attrs.fields(type(miner)):
-        given = getattr(miner, field.name)
-        if field.name in SPENT or not field.init or type(given) not in (*NUMBERS, np.float64):
+    for field, given in _own_parameters(miner):
+        if type(given) not in (*NUMBERS, np.float64):
             continue
         other = 0 if type(given) is int else given / SMALLER
         if other != given:
@@ -149,20 +158,12 @@ def with_other_parameters(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism
     options, words, lists and what is left out (None) are changed as in `related_miners`. What the mechanism spends
     stays.
     """
-    kind = type(mechanism)
-    for field in attrs.fields(kind):
-        if field.name in SPENT or not field.init:
-            continue
-        given = getattr(mechanism, field.name)
+    for field, given in _own_parameters(mechanism):
         number = "the number " if type(given) in (int, float, Fraction) else ""
         if number:
             others = [given + 1, 2 * given + 1] if type(given) is int else [2 * given, given / 2]
         else:
-            listed = listed_values(kind, field.name, given, field.validator, ())
-            if isinstance(given, str):
-                listed = listed or words_compared_with(kind, field.name, given)[:MOST_WORDS]
-            others = [other for other in _other_parameters(given, listed, ()) if not plants_mistake(field.name, other)]
-            others = others[:MOST]
+            others = list(itertools.islice(_other_values(mechanism, field, given, ()), MOST))
         for other in others:
             with contextlib.suppress(Exception):  # the mechanism refuses this value, and so claims nothing for it
                 changed = attrs.evolve(mechanism, **{str(field.alias): other})
@@ -269,10 +270,7 @@ def further_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     >>> [how for how, _ in further_miners(dpf.miner("quantile", attribute="age", quantile=0.4, epsilon=1), schema)]
     ['with quantile = Fraction(1, 2)']
     """
-    for field in attrs.fields(type(miner)):
-        if field.name in SPENT or not field.init:
-            continue
-        given = getattr(miner, field.name)
+    for field, given in _own_parameters(miner):
         compared = _numbers_compared(type(miner), field.name, given)
         for other in (*compared, *itertools.islice(_further_values(given, schema), MOST)):
             yield from with_parameter(miner, field.name, other)
