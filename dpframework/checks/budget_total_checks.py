@@ -7,10 +7,8 @@ from fractions import Fraction
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
-from dpframework.facts.privacy_losses import decimal_text
+from dpframework.facts.privacy_losses import decimal_text, exceeds_by_rounding
 from dpframework.plan.spend_block_node import Spend
-
-ROUNDED = Fraction(1, 10**9)  # by up to this share of the budget, a total exceeds it because of a float's rounding
 
 
 def over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
@@ -18,7 +16,7 @@ def over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     # If there is no total, DP002, DP004 or DP010 reports the reason.
     smallest = plan.smallest_epsilon()
     budget = plan.budget.epsilon
-    if smallest is not None and plan.budget.delta == 0 and 0 < smallest - budget < ROUNDED * budget:
+    if smallest is not None and plan.budget.delta == 0 and exceeds_by_rounding(smallest, budget):
         yield (
             Severity.ERROR,
             f"the plan's total epsilon is {float(smallest - budget):.1g} above the budget of {decimal_text(budget)} "

@@ -207,6 +207,17 @@ def last_digit(value: float | Fraction, digits: int) -> Fraction:
     return Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
 
 
+def exceeds_by_rounding(spent: Fraction, allowed: Fraction) -> bool:
+    """Tell whether an amount exceeds another one by so little that a share of it must have been rounded, as floats are.
+
+    Examples
+    --------
+    >>> exceeds_by_rounding(11 * exact(1.0 / 11), Fraction(1)), exceeds_by_rounding(exact("1.001"), Fraction(1))
+    (True, False)
+    """
+    return 0 < spent - allowed < allowed / 10**9
+
+
 def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return a rho of zCDP that costs at most epsilon at delta, in closed form. It may not be the largest such rho.
 

@@ -13,7 +13,7 @@ import attrs
 from dpframework.accountant import BUILT_IN, Accountant, AccountedPlan, ZCDPAccountant
 from dpframework.accountant.delta_composition import exact_delta_of
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy_losses import Relation, decimal_text, exact
+from dpframework.facts.privacy_losses import Relation, decimal_text, exact, exceeds_by_rounding
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit, UnitChange
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import sequential
@@ -28,7 +28,6 @@ from dpframework.verify.tables.small_table_engine import SmallTables
 
 AMOUNTS = (int, float, str, Decimal, Fraction)  # the types that a parameter `epsilon` or `rho` may have
 SCOPE = "audited"  # the name of the scope that holds the miner's plan
-ROUNDED = Fraction(1, 10**9)  # by up to this share of itself, a total is too large because of a float's rounding
 USUAL_DELTA = Fraction(1, 10**6)  # the delta for testing a plan without a pure claim if its example gives no delta
 
 
@@ -188,7 +187,7 @@ class Subject:
         for name, spent in (("epsilon", self.claim), ("rho", None if total is None else total.rho)):
             given = getattr(self.miner, name, None)
             if spent is not None and isinstance(given, AMOUNTS) and spent > exact(given, name):
-                if spent - exact(given, name) < ROUNDED * spent:
+                if exceeds_by_rounding(spent, exact(given, name)):
                     more = f"{float(spent - exact(given, name)):.1g} more than the parameter {name} = {given}"
                     advice = "a share of it was rounded, as floats are; compute shares with fractions.Fraction"
                     return f"the plan costs {more} under {self.relation}: {advice}"

@@ -18,9 +18,8 @@ from dpframework.verify.plugin_code_and_constants import is_foreign, texts_of
 MOST_WORDS = 50  # how many of the code's texts a text is made of
 MOST_ALONE = 3  # how many of them are texts by themselves
 LETTERS = 300  # how long a word is
-LONGER = (
-    "\u00df\u0130\ufb01" * LETTERS
-)  # letters that are longer in lower case or without ligatures, of 2, 2 and 3 bytes
+#: Letters that are longer in lower case or without ligatures, of 2, 2 and 3 bytes.
+LONGER = "\u00df\u0130\ufb01" * LETTERS
 NUMBERS = ("-7", "57.25", "1000000000", "nan", "\u00b2")  # `int` does not read the last one, which is a digit
 USUAL = ("b " * LETTERS + "a c", "x" * LETTERS, *NUMBERS, "\u00c9\u00df\u0130 \ufb01 ?!", LONGER, f"x{LONGER}")
 
