@@ -24,6 +24,7 @@ from dpframework.run.miner_base_and_examples import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
 GROUPS = "groups"  # the name of the partition by the attributes in `by`
+MOST_SCORES = 1 << 20  # the most scores of groups that are released together; a score and its point take about 50 bytes
 
 
 @attrs.frozen
@@ -74,10 +75,14 @@ class _RankMiner(NumberMiner):
         for attribute in self.groups(table.schema):
             parts = [part for whole in parts for part in whole.partition(attribute, name=GROUPS)]
         found = []
-        for part in parts:
-            released, scores = self.release(part, "quantile", self._scores(part.schema))
-            rows = part.calibration("quantile").preview.within
-            found.append(QuantileEstimate(self.attribute, scores.quantile, released, rows, scores.step))
+        asked = self._scores(parts[0].schema)
+        together = max(1, MOST_SCORES // asked.answer_length)
+        for first in range(0, len(parts), together):
+            some = parts[first : first + together]
+            released, scores = self.release_parts(some, "quantile", asked)
+            for part, point in zip(some, released, strict=True):
+                rows = part.calibration("quantile").preview.within
+                found.append(QuantileEstimate(self.attribute, scores.quantile, point, rows, scores.step))
         what = f"{quantile_text(self.rank)} of {self.attribute}{self.where_text}"
         return self.table_of(table.schema, what, found) if self.by else found[0]
 

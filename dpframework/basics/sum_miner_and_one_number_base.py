@@ -72,11 +72,18 @@ class NumberMiner(GroupedMiner):
 
     def release(self, table: PrivateTable, name: str, query: Q) -> tuple[Any, Q]:
         """Make a release that `plan_step` planned. Return the release, and the query with the bounds that were used."""
-        if not self.own_sources:
-            return table.release(name), query
-        (found,) = (table.given[source] for source in self.own_sources)
-        released = table.release(name, bounds=(found.lower, found.upper))
-        return released, attrs.evolve(query, lower=found.lower, upper=found.upper)
+        (released,), bounded = self.release_parts([table], name, query)
+        return released, bounded
+
+    def release_parts(self, parts: Sequence[PrivateTable], name: str, query: Q) -> tuple[list[Any], Q]:
+        """Make the same release for each of several parts of a table in one call (see `release`)."""
+        inputs: dict[str, Any] = {}
+        for source in self.own_sources:
+            found = parts[0].given[source]
+            inputs["bounds"] = found.lower, found.upper
+            query = attrs.evolve(query, lower=found.lower, upper=found.upper)
+        # Not `PrivateTable.release_many`, since a table of the first rows of each unit is of another class.
+        return parts[0].release_many([(part, name, inputs) for part in parts]), query
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return the attribute's name, and those that `where` compares with a number that is not a public cut."""

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.attributes import Attribute
 from dpframework.tables.crosstab_counts import Crosstab
 from dpframework.tables.crosstab_engine_base import CaseColumn, SelectedRows
 from dpframework.tables.sql_expressions import SqlColumns
@@ -25,6 +26,8 @@ class _Node:
     ----------
     parts
         For each part, the SQL test whether a row is in it (see `SqlColumns.parts`). None where no cut divides the rows.
+    by_code
+        Whether each test compares the code of one attribute, so that at most one test holds for a row.
     children
         The nodes of the parts that are asked for, by the number of the part.
     number
@@ -32,6 +35,7 @@ class _Node:
     """
 
     parts: dict[int, str] | None = None
+    by_code: bool = False
     children: dict[int, _Node] = attrs.field(factory=dict)
     number: int | None = None
 
@@ -41,7 +45,9 @@ class _Node:
         if self.number is not None:
             return str(self.number)
         assert self.parts is not None
-        there = [(test, self.children.get(part)) for part, test in self.parts.items()]
+        # Where at most one test holds, the tests of parts that nobody asks for can be left out. They may be thousands.
+        needed = self.children if self.by_code else self.parts
+        there = [(self.parts[part], self.children.get(part)) for part in needed]
         cases = " ".join(f"when {test} then {'null' if child is None else child.sql}" for test, child in there)
         return f"case {cases.replace('when true then', 'else')} end"
 
@@ -77,18 +83,18 @@ class Family:
     def add_if_disjoint(self, place: int, rows: SelectedRows) -> bool:
         """Add a part unless it may share rows with a different part of the family. Return whether it was added."""
         columns: SqlColumns = rows.table.columns
-        steps: list[tuple[dict[int, str], int]] = []
+        steps: list[tuple[dict[int, str], bool, int]] = []
         for step in rows.lineage:
             # A derived column selects no rows.
             if isinstance(step, CaseColumn):
                 columns = columns.with_derived(step.attribute, step.cases)
             else:
-                steps.append((columns.parts(step.by), step.part))
+                steps.append((columns.parts(step.by), isinstance(step.by, Attribute), step.part))
         if rows.table.name != self.table or not self._is_free(steps):
             return False
         node = self._root
-        for parts, part in steps:
-            node.parts = parts
+        for parts, by_code, part in steps:
+            node.parts, node.by_code = parts, by_code
             node = node.children.setdefault(part, _Node())
         if node.number is None:
             node.number = len(set(self.numbers))
@@ -97,9 +103,9 @@ class Family:
         self.columns.append(columns)
         return True
 
-    def _is_free(self, steps: Sequence[tuple[dict[int, str], int]]) -> bool:
+    def _is_free(self, steps: Sequence[tuple[dict[int, str], bool, int]]) -> bool:
         node = self._root
-        for parts, part in steps:
+        for parts, _, part in steps:
             if node.number is not None or node.parts not in (None, parts):
                 return False
             if part not in node.children:

@@ -15,6 +15,7 @@ from queries.test_crosstab_counts import study_of
 from tables.database_studies import connection_of
 
 import dpframework as dpf
+from dpframework.basics import quantile_miners
 from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.plan import Step, walk
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
@@ -259,6 +260,22 @@ def test_a_level_of_a_tree_is_one_query_that_names_nothing(monkeypatch: pytest.M
     assert all(word not in query for query in asked for word in ("age", "ill", "'x'", '"'))
     assert found.plan.engine is not None
     assert found.plan.engine.startswith("DuckDB ")
+
+
+def test_the_medians_of_all_groups_come_from_few_queries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    towns = [f"town {k}" for k in range(40)]
+    schema = dpf.Schema([dpf.Categorical("town", towns), dpf.Numeric("age", 0, 90, bins=9)])
+    rows = pl.DataFrame({"town": [towns[k % 40] for k in range(400)], "age": [k % 91 for k in range(400)]})
+    rows.write_parquet(tmp_path / "rows.parquet")
+    study = dpf.Study(schema, epsilon=9)
+    study.add("ages", dpf.miner("median", attribute="age", by="town", epsilon=9))
+    expected, asked = study.run(dpf.table_from_frame(rows, schema), seed=1), asked_of(monkeypatch)
+    # Ten groups at once: an age has 91 points.
+    monkeypatch.setattr(quantile_miners, "MOST_SCORES", 919)
+    found = study.run(TableFiles(tmp_path / "rows.parquet", schema), seed=1, engine=DuckDB(threads=1))
+    assert found["ages"].to_dict() == expected["ages"].to_dict()
+    # Each query tests for its own ten towns, and not for the other thirty.
+    assert [text.count(" when c0 = ") for text in asked if "grouping sets" in text] == [10] * 4
 
 
 # Refusals and failures.
