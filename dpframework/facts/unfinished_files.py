@@ -18,7 +18,7 @@ from typing import final
 
 try:
     import fcntl
-except ImportError:  # such a system removes no file that another process has open
+except ImportError:  # Windows has no fcntl, and removes no file that another process has open
     fcntl = None  # type: ignore[assignment]
 
 #: The number of fixed names for parts of one output. If more processes than that write the output at once, the part of
@@ -133,6 +133,8 @@ def _remove(path: Path) -> None:
 
 def _lock(descriptor: int) -> bool | None:
     """Lock a part and return True. Return False if another process has locked it, None where files cannot be locked."""
+    if fcntl is None:
+        return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -187,6 +187,7 @@ def test_without_locks_a_part_is_made_too(place: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(unfinished_files, "fcntl", None)
     folder = new_part_folder(place.with_name("other"))
     assert (folder.path, folder.descriptor) == (place.with_name(".other.0.part"), -1)
+    assert new_part_file(place.with_name("file")).path == place.with_name(".file.0.part")
 
 
 def test_a_part_that_was_taken_for_a_leftover_meanwhile_is_made_again(
