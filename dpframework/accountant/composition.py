@@ -19,8 +19,8 @@ no row is replaced or moves, so the sum over at most k rows is at most the large
 at most the larger of two numbers: the largest R, and the sum of the two largest A. `parallel` returns these bounds for
 the two relations.
 
-Let q be the rate of a sample of units, and let f(x) = log(1 + q (e**x - 1)). Releases that would lose at most s A / k
-on all units lose at most f(s A / k) on the sample. As f is convex and f(0) = 0, f(s A / k) is at most s f(A) / k. So
+Let q be the rate of a sample of units, and let f(x) = log(1 + q (e**x - 1)). If releases lose at most s A / k on all
+units, they lose at most f(s A / k) on the sample. As f is convex and f(0) = 0, f(s A / k) is at most s f(A) / k. So
 `sample` keeps the bound too, on a part and on the whole table.
 """
 
@@ -85,11 +85,12 @@ def sample(part: ByRelation, rate: Fraction) -> ByRelation:
     """Return the amplified cost of releases from a random sample, given their pure epsilon.
 
     Let q be the rate. Fix which of the other rows are sampled. Let N be the distribution of outputs on this sample, and
-    S the distribution if the row is in the sample too. On the table with the row the output has the distribution
-    M = q S + (1 - q) N, and on the neighbour without the row N. As S <= e**epsilon N, M <= (1 + q (e**epsilon - 1)) N.
-    As S >= e**-epsilon N, N <= M / (1 - q (1 - e**-epsilon)). The factor 1 / (1 - q (1 - e**-epsilon)) is at most
-    1 + q (e**epsilon - 1). So log(1 + q (e**epsilon - 1)) bounds the loss in both directions. The bound also holds for
-    the mean over samples of the other rows (Balle, Barthe and Gaboardi 2018, Theorem 8).
+    S the distribution if the row is in the sample too. With the row, the output has the distribution
+    M = q S + (1 - q) N. On the neighbour without the row, it has N. Since S is at most e**epsilon N, M is at most
+    (1 + q (e**epsilon - 1)) N. Since S is at least e**-epsilon N, N is at most M / (1 - q (1 - e**-epsilon)). The
+    factor 1 / (1 - q (1 - e**-epsilon)) is at most 1 + q (e**epsilon - 1). So log(1 + q (e**epsilon - 1)) bounds the
+    loss in both directions. The bound also holds for the mean over samples of the other rows (Balle, Barthe and
+    Gaboardi 2018, Theorem 8).
 
     A resumed run draws its sample again. So some of the releases, with epsilon a, come from one sample, and the others,
     with epsilon b, from another. Wherever the unit's rows lie, a + b is at most the part's epsilon. As

@@ -10,8 +10,8 @@ Some mechanisms are known only by a bound on delta as a function of epsilon. Suc
 distribution that dominates the mechanism (Zhu, Dong and Wang 2022, Proposition 8). `from_bound` makes it, for two kinds
 of mechanism:
 
-- **any mechanism of a rho**: delta is at most exp((a - 1) (a rho - epsilon)) (1 - 1/a)**a / (a - 1), at every order
-  a > 1 (Canonne, Kamath and Steinke 2020, Proposition 12);
+- **any mechanism with a given rho in zCDP**: delta is at most exp((a - 1) (a rho - epsilon)) (1 - 1/a)**a / (a - 1), at
+  every order a > 1 (Canonne, Kamath and Steinke 2020, Proposition 12);
 - **Gaussian noise on a fine lattice**: the delta of the continuous Gaussian and a little more (`_of_fine_gaussian`).
 """
 
@@ -35,7 +35,7 @@ _DEVIATIONS = 8.5  # a Gaussian loss is kept up to so many deviations on each si
 _TRUNCATED = 11.6  # noise is cut off at this many deviations plus its shift (Canonne et al. 2020)
 _LARGEST_LOSS = 700.0  # the largest loss whose exponential fits a double
 _ORDERS = np.geomspace(1 / 8, 52, 64)  # values of (order - 1) sqrt(rho) that are tried; the best is in this range
-_FINE = 50.0  # the largest pure epsilon of an event for which rounding up to the interval matters
+_FINE = 50.0  # up to this pure epsilon, it matters that an event's losses are rounded up to the grid
 
 
 @final
@@ -49,7 +49,7 @@ class AnyPure:
 @final
 @attrs.frozen
 class AnyRho:
-    """The event of any mechanism of a rho in zCDP."""
+    """The event that stands for every mechanism with a given rho in zCDP."""
 
     rho: float
 
@@ -57,7 +57,7 @@ class AnyRho:
 @final
 @attrs.frozen
 class SampledEvent:
-    """The event of all releases from one sample. It lists the event of each kind of release, and how many there are.
+    """The event of all releases from one sample. It holds each kind's event, and the number of releases of that kind.
 
     Each unit is in the sample with probability `rate`.
     """
@@ -100,7 +100,8 @@ def _single(event: Any, fine: bool) -> Any:
     how: dict[str, Any] = {"value_discretization_interval": INTERVAL, "use_connect_dots": fine}
     match event:
         case AnyPure(epsilon=epsilon) if fine and epsilon <= _FINE:
-            # The worst mechanism of an epsilon has the losses of discrete Laplace noise on a number that moves by 1.
+            # The worst mechanism with this epsilon has the same losses as discrete Laplace noise on a number that
+            # changes by 1.
             return pld.from_discrete_laplace_mechanism(epsilon, 1, **how)
         case AnyPure(epsilon=epsilon):
             return pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, 0.0), INTERVAL)
@@ -167,10 +168,10 @@ def _of_sample(event: SampledEvent, fine: bool) -> Any:
     """Return the distribution of events on a sample, under add-or-remove.
 
     Let the pair P, Q dominate the events: P with the unit, Q without. Let q be the rate. On a sample, the pair
-    q P + (1 - q) Q, Q dominates if the unit is removed, and the same pair in reverse order if it is added (Zhu, Dong
-    and Wang 2022, Theorem 11). Let x = e**epsilon. The hockey-stick divergence of the first pair at x is q times that
-    of P, Q at y = 1 + (x - 1) / q, or 1 - x if y is not positive. Let r = 1 - (1 - q) x. The divergence of the reverse
-    pair at x is r times that of Q, P at q x / r, or 0 if r is not positive.
+    (q P + (1 - q) Q, Q) dominates if the unit is removed. If it is added, the pair (Q, q P + (1 - q) Q) dominates (Zhu,
+    Dong and Wang 2022, Theorem 11). Let x = e**epsilon. The hockey-stick divergence of the first pair at x is q times
+    the divergence of P, Q at y = 1 + (x - 1) / q, or 1 - x if y is not positive. Let r = 1 - (1 - q) x. The divergence
+    of the reverse pair at x is r times that of Q, P at q x / r, or 0 if r is not positive.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

@@ -25,7 +25,9 @@ from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable
 
 _STEP = "rows"
-_LOOSE = "the better of two numbers always has the score 0, so that only the odds of the other one change"
+_LOOSE = (
+    "the better one of the example's two candidates always has the score 0, so only the odds of the other one change"
+)
 _PERSON = PrivacyUnit("person", 3)  # the privacy unit of the examples
 
 
@@ -110,6 +112,6 @@ class RowsPerUnitMiner(BasicMiner):
 
 
 def released_rows_example(schema: Schema, then: Miner, **facts: Any) -> Example:
-    """Return an example of a miner whose parameter `rows_per_unit` is "most": the name of an earlier step."""
+    """Return an example of a miner that takes its `rows_per_unit` from an earlier step, which is named "most"."""
     chosen = RowsPerUnitMiner(outside=Fraction(1, 3), epsilon=Fraction(1, 20))
     return Example(schema, MinerChain({"most": chosen, "then": then}), unit=_PERSON, **facts)

@@ -124,7 +124,7 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
 _CAPTIONS = {
     ledgers.GroupBy.PERSON: "What each person's runs cost together.",
     ledgers.GroupBy.MONTH: "What the runs of each month cost together.",
-    ledgers.GroupBy.ATTRIBUTE: "What the results that may read each attribute cost together.",
+    ledgers.GroupBy.ATTRIBUTE: "For each attribute, the total cost of the results that may read it.",
 }
 
 

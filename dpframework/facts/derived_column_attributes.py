@@ -111,6 +111,7 @@ def look_up(part: Operand, table: PublicTable) -> Operand:
             "compare how both are written"
         )
     missing = keys.domain.missing or len(known) < len(values)
+    # In each array, the last entry is for a missing cell. Its code is -1, so numpy finds it there.
     if isinstance(known[0], bool):
         codes = np.array([*(-1 if value is None else int(value) for value in values), -1], dtype=np.int32)
         return Operand(Truths(missing), lambda rows: codes[keys.cells(rows)])
@@ -120,8 +121,8 @@ def look_up(part: Operand, table: PublicTable) -> Operand:
         whole = all(end.is_integer() for end in ends)
         return Operand(Numbers.between(ends, whole=whole, missing=missing), lambda rows: numbers[keys.cells(rows)])
     labels, places = labels_of([str(value) for value in known])
-    found = iter(places.tolist())
-    moved = np.array([*(-1 if value is None else next(found) for value in values), -1], dtype=np.int32)
+    place_of = dict(zip(map(str, known), places.tolist(), strict=True))
+    moved = np.array([*(-1 if value is None else place_of[str(value)] for value in values), -1], dtype=np.int32)
     return Operand(Labels(labels, missing), lambda rows: moved[keys.cells(rows)])
 
 
@@ -153,7 +154,10 @@ def _categorical(column: DerivedColumn, part: Operand, view: View | None) -> tup
     left_out = [value for value, place in zip(domain.values, places, strict=True) if place < 0]
     if left_out and column.outside is not OutOfDomain.MISSING:
         shown = first_of([f"'{value}'" for value in left_out], 4)
-        raise InputError(f"may be {shown}, not in the list 'values'; add what is not there, or set outside = 'missing'")
+        raise InputError(
+            f"may be {shown}, which the list 'values' lacks; list every value that is possible, or set outside = "
+            "'missing'"
+        )
     moved = np.array([*places, -1], dtype=np.int32)
     attribute = Categorical(column.name, column.values, missing=domain.missing or bool(left_out), view=view)
     return attribute, Operand(Labels(column.values, attribute.missing), lambda rows: moved[part.cells(rows)])

@@ -47,7 +47,7 @@ def clock_text(time: str) -> str:
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]], *, quoted: bool = False) -> str:
-    """Return rows as CSV. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+    """Return rows as CSV. A cell that a spreadsheet would take for a formula gets an apostrophe in front.
 
     Parameters
     ----------

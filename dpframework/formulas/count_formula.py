@@ -256,7 +256,7 @@ def largest_over_classes(body: Formula) -> Formula:
 def _aggregate(operation: Operation, body: Formula) -> Formula:
     if body.leaves(*AGGREGATES):
         raise InputError(
-            f"{operation} over classes of '{body}', which is itself over classes; such formulas cannot be nested"
+            f"{operation} over classes cannot hold '{body}', which is itself over classes; do not nest them"
         )
     return Formula(operation, (body,))
 

@@ -1,4 +1,4 @@
-"""Goals for functions of totals whose rise and fall are proved elsewhere.
+"""Goals for formulas of totals. The rise and the fall of each total are proved elsewhere.
 
 A goal is an SMT-LIB text that denies a claim in one case. A solver that finds the text unsatisfiable has proved the
 claim in that case.
@@ -28,7 +28,7 @@ _END = tuple[bool, ...]  #: For each total, whether the total (or its move) is a
 def outer_goals(shape: Outer, claim: Claim) -> Iterator[str]:
     """Yield the goals of a claim about a formula of totals."""
     if claim.group > 1:
-        raise UnprovableError("no rule covers several rows of a formula of totals")
+        raise UnprovableError("no rule covers a change of several rows for a formula of totals")
     replaced = claim.change is Change.REPLACED
     require_multilinear(shape)
     ends = list(combinations((False, True), repeat=len(shape.totals)))
@@ -84,12 +84,13 @@ def require_multilinear(shape: Outer) -> None:
 
     if any(one.per_row is None for one in shape.totals) or not all(map(is_allowed, shape.body.walk())):
         raise UnprovableError(
-            f"'{shape.body}' is not of degree 1 in totals with known ranges, or divides by more than the rows"
+            f"'{shape.body}' is not of degree 1 in totals with known ranges, or divides by something other than the "
+            "number of rows or a constant"
         )
 
 
 def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END], empty: bool) -> str:
-    """Return the goal of one vertex, for tables without rows (`empty`) or with rows before a row is added.
+    """Return the goal of one vertex. `empty` tells whether the table has no rows, or some, before a row is added.
 
     At a vertex, each total (`at`) and each total's moves (`moves`) are at an end of their range.
     """

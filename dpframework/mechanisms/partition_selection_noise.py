@@ -118,6 +118,7 @@ class SelectionNoise:
         """Draw independent noise, exactly."""
         words = randomness.words(size)
         first = np.searchsorted(self._tops, words, side="right")
+        # A word that equals the first word of a sum does not decide. Three more words do.
         for k in np.flatnonzero(np.searchsorted(self._tops, words, side="left") != first):
             number = functools.reduce(
                 lambda bits, word: bits << WORD_BITS | word, randomness.words(_WORDS - 1).tolist(), int(words[k])

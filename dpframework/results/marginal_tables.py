@@ -55,8 +55,8 @@ class MarginalTable(CountTable):
         The variance of the noise of each count.
     residuals
         The marginal is a sum of residuals, one for each subset of its attributes (see `queries.Residuals`). Each entry
-        has the attributes of one residual, and the variance of the noise of one of that residual's numbers. Empty if
-        the variances are unknown.
+        has a residual's attributes, and the noise variance of each single number of that residual. Empty if the
+        variances are unknown.
 
     Examples
     --------
@@ -121,13 +121,15 @@ class MarginalTable(CountTable):
 
     @property
     def _correlated(self) -> frozenset[int]:
-        return frozenset([0])  # the same for all marginals, since those of one miner share residuals
+        # Every marginal has this number. Marginals of one miner share residuals, so their noise is correlated.
+        return frozenset([0])
 
     def _variance_of_difference(self, one: tuple[int, ...], other: tuple[int, ...]) -> float:
-        """Return the variance of a difference: for each residual, twice the variance less the covariance of two cells.
+        """Return the variance of the difference of two cells: the sum over residuals of 2 (variance - covariance).
 
-        Of an attribute with n values that the residual has, the numbers add up to 0. By symmetry, the correlation of
-        two of them is -1 / (n - 1). Each of the n values of another attribute gets 1 / n of the same number.
+        If the residual has an attribute with n values, its n numbers along this attribute add up to 0. By symmetry, the
+        correlation of two of them is -1 / (n - 1). If the residual lacks the attribute, each of the n values gets 1 / n
+        of the same number.
         """
         if not self.residuals:
             raise InputError("the variances of this marginal's residuals are not known, so that no error can be stated")
@@ -148,7 +150,7 @@ class MarginalTable(CountTable):
         for label in wanted:
             if label not in labels:
                 raise InputError(f"attribute '{name}' has no label '{label}'; {nearest(label, labels)}")
-        if len(set(wanted)) < max(len(wanted), 1):
+        if not wanted or len(set(wanted)) < len(wanted):
             raise InputError(f"labels of '{name}' are given twice, or no label is given; give each once")
         return [labels.index(label) for label in wanted]
 
@@ -208,8 +210,8 @@ def axis_share(size: int, summed: int, *, inside: bool) -> float:
     The variance is that of one number of the residual, times one factor for each attribute of the marginal. Let the
     attribute have n values, of which r are summed. If it is an attribute of the residual, the residual's n numbers
     along this axis add up to 0. By symmetry, the sum of r of them has r (n - r) / (n - 1) times the variance of one. If
-    it is not, each of the n values gets 1 / n of one number of the residual. The sum of r values then has r**2 / n**2
-    times the variance of that number.
+    the residual lacks the attribute, each of the n values gets 1 / n of one number of the residual. The sum of r values
+    then has r**2 / n**2 times the variance of that number.
 
     Parameters
     ----------
@@ -282,7 +284,7 @@ class MarginalTables(Tabular, DrawableResult):
         """Return a polars dataframe with one row for each cell of each marginal.
 
         The columns are `marginal` (names joined by " by "), `cell` (labels joined by " by "), `count`, `standard
-        error`, `low` and `high`. The last four are in rows of the private table.
+        error`, `low` and `high`. The unit of the last four is rows of the private table.
         """
         import polars as pl
 

@@ -18,9 +18,9 @@ GRID = 2**50  # ends of intervals are multiples of 1 / GRID, since further digit
 def least_share(first: Noisy, second: Noisy, most: float) -> float:
     """Return the lower end of the interval: the smallest j in [0, 1] for which noise can explain D(j).
 
-    It is 1 if there is no such j. Noise reaches `most` standard deviations, and half a step of D(j). D(j) is linear in
-    j, and this reach is convex in j. So D(j) minus the reach is concave, and lies below its tangents. Newton's steps
-    from j = 1 follow the tangents, so they decrease to the smallest such j without passing it.
+    It is 1 if there is no such j. The noise is taken to reach `most` standard deviations plus half a step of D(j). D(j)
+    is linear in j, and this reach is convex in j. So D(j) minus the reach is concave, and lies below its tangents.
+    Newton's steps from j = 1 follow the tangents, so they decrease to the smallest such j without passing it.
 
     Parameters
     ----------
@@ -38,6 +38,7 @@ def least_share(first: Noisy, second: Noisy, most: float) -> float:
         beyond = (1 - j) * first.value - j * second.value - most * deviation - step
         if beyond >= 0:
             break
+        # The derivatives by j of `deviation` and of `step`, which is the larger of two lines.
         growth = (j * deviations[1] ** 2 - (1 - j) * deviations[0] ** 2) / deviation if deviation > 0 else 0.0
         more = 0.5 * (deviations[1] > 0) if j * (deviations[1] > 0) >= (1 - j) * (deviations[0] > 0) else -0.5
         closer = j + beyond / (first.value + second.value + most * growth + more)

@@ -133,8 +133,8 @@ class BlockScope:
     def spent(self) -> Amounts:
         """The sum of the charges in each amount that has a cap.
 
-        Under replace-one, if the block is released from parts of the table, a row may move between parts. Then the sum
-        is twice the add-or-remove-one sum, if this is larger.
+        Under replace-one, if the block is released from parts of the table, a row may move between parts. Such a move
+        costs twice the add-or-remove-one sum. The larger of this and the replace-one sum is returned.
         """
 
         def most(name: str) -> Fraction:
@@ -170,7 +170,7 @@ class BlockScope:
 
 
 def _amounts(losses: Losses, limits: Losses) -> Iterator[tuple[tuple[str, Relation], Fraction | None]]:
-    """Yield the cost of a release in each limited amount: an epsilon, rho or delta under one relation.
+    """Yield what a release costs in each amount that has a limit: epsilon, rho or delta, under each relation.
 
     The cost is None if the release has no claim in that amount.
     """

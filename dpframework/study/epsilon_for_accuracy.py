@@ -34,7 +34,8 @@ class Accuracy:
     epsilon
         The smallest epsilon for the wanted accuracy, rounded up to six digits.
     of_study
-        True for a step with a share, whose epsilon here is the study's budget. False if the epsilon is the step's own.
+        Whether `epsilon` is the study's budget. This is so for a step with a share. Otherwise it is the step's own
+        epsilon.
     bound
         The error bound of the result at that epsilon.
     """
@@ -92,7 +93,7 @@ class _Wanted:
 
 
 def accuracy_for(study: Study, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None) -> Accuracy:
-    """Compute `Study.accuracy`. Of the study's `miners` that get a share, the epsilon or rho does not matter here."""
+    """Compute `Study.accuracy`. For a miner with a share, the epsilon or rho in `miners` does not matter."""
     shares = study.shares()
     first = shares.first()
     whole = shares.plan_of((*shares.others, *nodes_of(first)))
@@ -140,6 +141,7 @@ def _find_budget(study: Study, shares: Shares, wanted: _Wanted) -> Accuracy:
     ]
     if not needed or others is None or (others and together == 1):
         raise InputError("the study has no valid total from which an epsilon could be found; 'check' says why")
+    # The steps without a share must fit into what all shares together leave of the budget.
     least = max(min(needed), others / (1 - together) if others else Fraction(0))
     for epsilon in _epsilons_from(least):
         spending = study.with_epsilon(epsilon)
@@ -162,7 +164,8 @@ def _just_enough(shares: Shares, ways: Mapping[str, Way], wanted: _Wanted) -> Fo
 def _epsilons_from(epsilon: Fraction) -> Iterator[Fraction]:
     """Yield an epsilon, rounded up, and then larger ones in steps of one percent.
 
-    The first one may be slightly too small, since rounding makes the noise of two ways to spend differ a little.
+    The first one may be slightly too small: a miner may spend its share in several ways, and rounding makes their noise
+    differ a little.
     """
     for percent in range(1000):
         larger = epsilon * (1 + Fraction(percent, 100))
@@ -200,8 +203,8 @@ def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
 
 
 _UNKNOWN = (
-    "depends on the number of rows, which is not public; say about how many there are, by --rows or by about_rows in "
-    "the schema"
+    "depends on the number of rows, which is not public; give an approximate number with --rows, or with about_rows "
+    "in the schema"
 )
 
 

@@ -59,8 +59,8 @@ def load_results(folder: Path) -> Results:
     plan = StudyPlan.from_json(read_text(folder / PLAN), source=str(folder / PLAN))
     if form["plan"] != plan.hash:
         raise InputError(
-            f"{folder}: {RESULTS} is of another plan ({form['plan'][:12]}) than {PLAN} ({plan.hash[:12]}); put the "
-            f"{PLAN} that the run wrote beside {RESULTS}"
+            f"{folder}: {RESULTS} is of another plan ({form['plan'][:12]}) than {PLAN} ({plan.hash[:12]}); copy the "
+            f"{PLAN} of that run beside {RESULTS}"
         )
     with prefix_errors(f"{folder / RESULTS}: "):
         about, matrices = form["about"], form["matrices"]
@@ -79,11 +79,12 @@ def load_results(folder: Path) -> Results:
         paths = form["charges"]
         numbers = form.get("steps", [first.get(place(path), -1) for path in paths])
         charges = []
-        for path, number in zip(paths, [*numbers, *[-1] * len(paths)], strict=False):
+        for k, path in enumerate(paths):
+            number = numbers[k] if k < len(numbers) else -1
             step = placed[number][1] if 0 <= number < len(placed) and placed[number][0] == place(path) else None
             charge = None if step is None else _charge(path, step, plan)
             if charge is None:
-                raise InputError(f"a release '{path}' was charged, which the plan does not hold")
+                raise InputError(f"a release '{path}' was charged, but the plan does not hold it")
             charges.append(charge)
         spent = None  # None if there was no valid total
         if form["spent_delta"] is not None:
@@ -121,7 +122,8 @@ def _charge(path: str, step: Step, plan: StudyPlan) -> Charge | None:
     if block is None:
         calibration, kind = plan.calibration(step), None
     else:
-        kind, step = step, request_step(step, amounts)
+        kind = step
+        step = request_step(kind, amounts)
         calibration = plan.calibrate(step, in_parts=plan.in_parts(kind))
     return None if calibration is None else Charge(path, step, calibration, kind)
 

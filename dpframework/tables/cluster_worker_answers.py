@@ -48,8 +48,8 @@ class FailureAnswer:
     Attributes
     ----------
     kind
-        The name of the error's class, or "an error of its own" for a class of another library, whose name may show a
-        cell.
+        The name of the error's class. For a class of another library it is "an error of its own", since the name of
+        such a class may show a cell.
     error
         An error that shows nothing of the rows, or None.
     """
@@ -77,7 +77,7 @@ class UnreachableAnswer:
 
 @attrs.frozen(repr=False)
 class TallyAnswer:
-    """A worker's answer with counts by text."""
+    """A worker's answer with a count for each text."""
 
     counts: Mapping[str, int]
 
@@ -86,7 +86,8 @@ class TallyAnswer:
         return "TallyAnswer(rows are private)"
 
 
-#: An answer of a worker. Besides the classes above: counts, versions by name, or the number of a sample or a table.
+#: An answer of a worker. Besides the classes above: arrays of counts, versions by name, or the number that names the
+#: sample or table of the request.
 Answer: TypeAlias = (
     ReadAnswer
     | FailureAnswer
@@ -142,7 +143,7 @@ def answer_of(content: object) -> Answer:
     import msgpack
 
     try:
-        form = msgpack.unpackb(_of(bytes, content))
+        form = msgpack.unpackb(_require_type(bytes, content))
         return _READERS[frozenset(form)](form)
     except Exception:  # the error's text comes from the sender, and is not shown
         pass
@@ -169,7 +170,7 @@ def require_answer(answer: Answer, kind: type, when: str) -> Any:
     raise InputError(f"a worker failed with {answer.kind} {when}; run with engine 'memory' to see where")
 
 
-def _of(kind: type, value: Any) -> Any:
+def _require_type(kind: type, value: Any) -> Any:
     """Return a value if it is of exactly this class. A boolean is no number here."""
     if type(value) is not kind:
         raise TypeError
@@ -178,37 +179,37 @@ def _of(kind: type, value: Any) -> Any:
 
 def _read_failure(form: Mapping[str, Any]) -> FailureAnswer:
     if form["error"] is None:
-        return FailureAnswer(_of(str, form["failed"]))
-    name, text, broken = (_of(str, part) for part in form["error"])
+        return FailureAnswer(_require_type(str, form["failed"]))
+    name, text, broken = (_require_type(str, part) for part in form["error"])
     kind = _ERRORS[name]
     error = DoesNotFit(text, kind=broken) if kind is DoesNotFit else kind(text)
-    return FailureAnswer(_of(str, form["failed"]), error)
+    return FailureAnswer(_require_type(str, form["failed"]), error)
 
 
 def _read(form: Mapping[str, Any]) -> ReadAnswer:
-    unfit = tuple(frozenset(Unfit[name] for name in ways) for ways in _of(list, form["unfit"]))
-    return ReadAnswer(RowFindings(_of(int, form["rows"]), unfit), _of(bytes, form["digest"]))
+    unfit = tuple(frozenset(Unfit[name] for name in ways) for ways in _require_type(list, form["unfit"]))
+    return ReadAnswer(RowFindings(_require_type(int, form["rows"]), unfit), _require_type(bytes, form["digest"]))
 
 
 def _read_shuffle(form: Mapping[str, Any]) -> ShuffleAnswer:
-    of_ids = frozenset((IdFinding[name], _of(int, side)) for name, side in form["ids"])
-    unfit = frozenset((_of(str, name), Unfit[way]) for name, way in form["unfit"])
+    of_ids = frozenset((IdFinding[name], _require_type(int, side)) for name, side in form["ids"])
+    unfit = frozenset((_require_type(str, name), Unfit[way]) for name, way in form["unfit"])
     return ShuffleAnswer(ShuffleFindings(of_ids, unfit))
 
 
 def _array(form: Any) -> NDArray[Any]:
     name, shape, content = form
-    shape = tuple(_of(int, length) for length in shape)
+    shape = tuple(_require_type(int, length) for length in shape)
     if name not in _INTEGERS or min(shape, default=0) < 0:
         raise ValueError
-    array = np.frombuffer(_of(bytes, content), dtype=name)
+    array = np.frombuffer(_require_type(bytes, content), dtype=name)
     if len(array) != math.prod(shape):
         raise ValueError
     return array.reshape(shape).copy()  # a copy that is writable
 
 
 def _read_tally(form: Mapping[str, Any]) -> TallyAnswer:
-    pairs = [(_of(str, text), _of(int, count)) for text, count in form["tallied"]]
+    pairs = [(_require_type(str, text), _require_type(int, count)) for text, count in form["tallied"]]
     if len(dict(pairs)) < len(pairs):
         raise ValueError
     return TallyAnswer(dict(pairs))
@@ -220,8 +221,10 @@ _READERS: dict[frozenset[str], Callable[[Any], Answer]] = {
     frozenset(("ids", "unfit")): _read_shuffle,
     frozenset(("failed", "error")): _read_failure,
     frozenset(("rows", "unfit", "digest")): _read,
-    frozenset(("number",)): lambda form: int(_of(int, form["number"])),
-    frozenset(("counts",)): lambda form: [_array(one) for one in _of(list, form["counts"])],
-    frozenset(("versions",)): lambda form: {_of(str, k): _of(str, text) for k, text in form["versions"].items()},
+    frozenset(("number",)): lambda form: int(_require_type(int, form["number"])),
+    frozenset(("counts",)): lambda form: [_array(one) for one in _require_type(list, form["counts"])],
+    frozenset(("versions",)): lambda form: {
+        _require_type(str, k): _require_type(str, text) for k, text in form["versions"].items()
+    },
     frozenset(("tallied",)): _read_tally,
 }

@@ -1,8 +1,9 @@
-"""Read dates and times in cells: as numbers or days by a column's formats, and as days that lie in a period.
+"""Read dates and times in cells: as numbers or days in a column's formats, or as days to compare with a period.
 
-A period is a public span of dates. It reads dates without formats (see `days_of`). Then three kinds of cell have a
-date: dates, points in time, and texts that begin with a date, such as 2026-03-09 or 2026-03-09T12:00. A point in time
-has the date of its own time zone. Every other cell has no date, and its row lies in no period.
+A period is a public span of dates. To compare cells with a period, dates are read without formats (see `days_of`).
+Three kinds of cell have a date: dates, points in time, and texts that begin with a date, such as 2026-03-09 or
+2026-03-09T12:00. A point in time has the date of its own time zone. Every other cell has no date, and its row lies in
+no period.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def days_of_texts(texts: pl.Series, formats: Sequence[str]) -> pl.Series:
 
 
 def parse_times(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]:
-    """Yield, for each format in turn, the dates, points in time or times of day of texts, null where none is found."""
+    """Yield what each format finds in the texts: dates, points in time or times of day, null where it does not fit."""
     import polars as pl
 
     for form in formats:
@@ -134,8 +135,9 @@ def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
 def _divide(numbers: pl.Series, divisor: float) -> pl.Series:
     """Return quotients that are rounded once, as Python rounds them in `date_number`.
 
-    Polars multiplies by the reciprocal of a constant, so the last digit may differ. Then a cell would be another number
-    where a column holds Python objects, and one more row could make it such a column.
+    Polars multiplies by the reciprocal of a constant, so the last digit may differ. The same cell would then be another
+    number in a column of Python objects, which `date_number` reads. One more row can turn a column into such a column,
+    and so would change the numbers of other rows.
     """
     import polars as pl
 
@@ -211,7 +213,7 @@ def _day(cell: Any) -> datetime.date | None:
 
 
 def rows_in(period: Period, values: Any, policy: OutOfDomain, where: str) -> NDArray[np.bool_]:
-    """Return whether each row lies in a period by its cell in a column of dates, shape (rows,).
+    """Return for each row whether the date in its cell lies in a period, shape (rows,).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The distinct texts of columns, each with its number of cells. Guesses read these texts instead of all cells."""
+"""The distinct texts of columns, each with its number of cells. Schema inference reads these in place of all cells."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DistinctCells:
     counts
         How many cells hold each text, shape (texts,).
     numbers
-        Each text as a number, NaN where it is no number, shape (texts,). Only numbers as programs write them count,
+        Each text as a number, NaN where it is no number, shape (texts,). A number must be written as programs write it,
         with a decimal point and without thousands separators.
     strange
         Which texts are no numbers, shape (texts,).

@@ -1,4 +1,4 @@
-"""The keys of open attributes on the private side, as a number for each row and a text for each number.
+"""The private keys of open attributes, stored as a number for each row and a text for each number.
 
 The key of a row is the text in its cell. The schema lists no values of an open attribute, so any text may occur.
 
@@ -54,7 +54,7 @@ class KeyBook:
         return NO_KEY if key is None else self._numbers.get(key, NO_KEY)
 
     def codes(self, column: KeyColumn) -> NDArray[np.uint32]:
-        """Return a column's codes in the numbers of this book. Keys that the book lacks are added to it."""
+        """Return a column's codes, renumbered as in this book. Keys that the book lacks are added to it."""
         numbers = np.array([NO_KEY, *map(self.number, column.book.texts)], dtype=KEY_CODES)
         return np.asarray(numbers[column.codes])
 
@@ -83,8 +83,8 @@ class KeyColumn:
     book
         The keys by their numbers. Some keys may belong to no row.
     firsts
-        Whether each row is the first of its unit with its key, shape (rows,). Only such rows are counted. None where
-        units are not known, so that all rows are counted.
+        Whether each row is the first row of its unit with this key, shape (rows,). Only such rows are counted. If units
+        are not known, this is None, and all rows are counted.
     """
 
     codes: NDArray[np.uint32] = attrs.field(converter=_lock)
@@ -115,6 +115,7 @@ class KeyColumn:
         """
         if units is None:
             return attrs.evolve(self, firsts=None)
+        # One number for each pair of a unit and a key. `np.unique` finds the first row of each pair.
         pairs = units.astype(np.uint64) << np.uint64(32) | self.codes.astype(np.uint64)
         firsts = np.zeros(len(pairs), dtype=np.bool_)
         firsts[np.unique(pairs, return_index=True)[1]] = True
@@ -126,7 +127,7 @@ class KeyColumn:
         return [named[code] for code in self.codes.tolist()]
 
     def count_keys(self) -> dict[str, int]:
-        """Return how many rows have each key, of all rows or only of `firsts`. Keys without such a row are left out."""
+        """Return how many rows have each key. Only `firsts` count, if known. Keys without such a row are left out."""
         counted = self.codes if self.firsts is None else self.codes[self.firsts]
         counts, texts = np.bincount(counted, minlength=1), self.book.texts
         present = np.flatnonzero(counts[1:])

@@ -106,7 +106,7 @@ def check_fit(
     >>> for misfit in check_fit(frame, Schema([Numeric("age", 0, 120, bins=4), Boolean("ill")])):
     ...     print(misfit)
     age: numbers beyond its bounds 0 and 120 in 1 row, such as '203'
-    ill: missing values, which the schema does not allow (missing = true) in 1 row
+    ill: missing values (the schema does not set missing = true) in 1 row
     """
     found: list[Misfit] = []
     if right is None:
@@ -148,7 +148,7 @@ def _examine(source: Source, attributes: Sequence[Attribute], schema: Schema, fo
             what = f"numbers beyond its bounds {attribute.lower:g} and {attribute.upper:g}"
             found.append(Misfit(name, what, int(cells.beyond.sum()), _examples(column, cells.beyond)))
         if attribute.missing_code is None and bool(missing.any()):
-            what = "missing values, which the schema does not allow (missing = true)"
+            what = "missing values (the schema does not set missing = true)"
             found.append(Misfit(name, what, int(missing.sum())))
     return rows
 

@@ -40,10 +40,10 @@ def infer_schema(
     """Make a schema from a file or dataframe. This reads private data and is **not** private.
 
     A column of booleans, of only 0 and 1, or of only true and false becomes Boolean. A column of numbers, dates or
-    times, also as texts, becomes Numeric between its observed bounds. Any other column becomes Categorical with its
-    observed values, sorted. An attribute allows missing values if one of its cells is missing. How the file and its
-    cells are written is guessed (see `draft_schema`, which also gives reasons). The schema's `inferred` lists the facts
-    that were taken from the data. The schema does not contain the number of rows.
+    times becomes Numeric between its observed bounds, even if they are written as texts. Any other column becomes
+    Categorical with its observed values, sorted. An attribute allows missing values if one of its cells is missing. The
+    notation of the file and of its cells is guessed (see `draft_schema`, which also gives reasons). The schema's
+    `inferred` lists the facts that were taken from the data. The schema does not contain the number of rows.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ def draft_schema(
 
     This guesses the separator and the encoding of a CSV file. It finds texts that mean a missing value (NULL, -),
     decimal commas, thousands separators, dates and times. It takes digits as labels if some begin with a zero. A column
-    that cannot become an attribute is left out. Each column with such cells, or that is left out, gets a note. The note
-    says what was found, with numbers of cells, examples, and the lines for the schema.
+    that cannot become an attribute is left out. Each column with such cells gets a note, and so does each column that
+    is left out. The note says what was found, with numbers of cells, examples, and the lines for the schema.
 
     Parameters
     ----------
@@ -141,6 +141,7 @@ def _draft(
 ) -> tuple[SchemaDraft, list[InputError]]:
     written = ReadOptions.of(guess_file(data) if read is None else read)
     source = open_source(data, read=written)
+    # A column without a name may mean that lines stand above the names of the columns.
     if "" in source.columns and (skipping := guess_skip(data, written)) != written:
         written, source = skipping, open_source(data, read=skipping)
     _refuse_unknown_choices(choices, source.columns, f"{source.name}: ")

@@ -95,7 +95,7 @@ class SqlEngine(GroupingEngine):
 
     @abc.abstractmethod
     def _place(self, table: str, columns: Collection[str]) -> str | None:
-        """Return the SQL expression of a row's place in a table with these columns, different for all rows.
+        """Return an SQL expression of a row's place in a table with these columns. No two rows have the same place.
 
         The result is None for a view, since the rows of a view have no places.
         """
@@ -114,8 +114,8 @@ class SqlEngine(GroupingEngine):
     def counting_summary(self) -> str | None:
         """Return a sentence that names the database, and tells how many queries counted how many cross tables.
 
-        The number of statements that opened the table is left out. It depends on the rows, since a connection may look
-        up few distinct cells in another way.
+        The number of statements that opened the table is left out. It depends on the rows, since DuckDB runs other
+        statements for a column with few distinct cells.
         """
         if self._opened is None:
             return None
@@ -175,13 +175,14 @@ class SqlEngine(GroupingEngine):
                         require_fit(attribute, own, f"{source}: attribute '{attribute.name}'")
                 name = with_derived_columns(connection, table_of_units(connection, name, people, schema), schema)
             connection.analyze(name)
-            found = RowFindings(self._number(name, schema.names), none if people is not None else ways)
+            found = RowFindings(self._count_coded_rows(name, schema.names), none if people is not None else ways)
             require_found(schema, found, files.sources)
         self._tables_by_query = []
         codes = {one: f"c{k}" for k, one in enumerate(schema.names)}
         kept = {one: f"v{k}" for k, one in enumerate(schema.names) if one in values}
-        # "0" is the place of a unit's only row.
-        place = NTH if nth else "" if unit.asserted or unit.groups_rows else "0"
+        # Without the place of each row, it is known only if each unit has one row. This row has place 0.
+        elsewhere = "" if unit.asserted or unit.groups_rows else "0"
+        place = NTH if nth else elsewhere
         return SelectedRows(CodedTable(name, SqlColumns(schema, codes, kept, unit_place=place), beside), schema)
 
     def _encode(
@@ -207,7 +208,7 @@ class SqlEngine(GroupingEngine):
     def _sources(
         self, files: TableFiles | DatabaseTable, schema: Schema, chooser: RowChooser, *, placed: bool
     ) -> list[SqlSource]:
-        """Return the queries of the rows that the table keeps, or from which rows of units are made."""
+        """Return a query for each source of the table (see `SqlSource`). For columns per unit, it has all rows."""
         unit, span = files.unit, files.unit.require_span()
         attributes = {f"a{schema.index(name)}": name for name in schema.column_names}
         if isinstance(files, DatabaseTable) and files.id is not None:
@@ -238,8 +239,8 @@ class SqlEngine(GroupingEngine):
         The rows of a view or a query are copied first, so that the database evaluates it only once.
         """
         unordered = (
-            f"{source.shown}: its rows have no order, which samples and the choice of a unit's rows need; name the "
-            "column that orders them with order="
+            f"{source.shown}: its rows have no order, which samples and the choice of a unit's rows need; give "
+            "the name of a column that orders the rows as order="
         )
         if source.query and placed and source.order is None:
             # Raised before the query runs, since even its columns may depend on rows.
@@ -260,7 +261,8 @@ class SqlEngine(GroupingEngine):
                 "the name, or grant the connection's role the right to select from it"
             ) from None
         names = [*columns.values(), *([] if source.order is None else [source.order])]
-        # Each column is required alone, so that the error does not suggest a missing first line.
+        # Each name is required together with "", which is always there. If all names were absent, `require` would say
+        # that the first line is missing.
         for name in names:
             Source(source.shown, (*there, ""), lambda positions: iter(())).require([name, ""])
         if placed and source.order is None and stored is None:
@@ -287,7 +289,7 @@ class SqlEngine(GroupingEngine):
             query = f"select {', '.join(columns)}, {number} from ({query}) as o"
         return SqlPiece(query, source.shown)
 
-    def _number(self, name: str, attributes: Sequence[str]) -> int:
+    def _count_coded_rows(self, name: str, attributes: Sequence[str]) -> int:
         """Return the number of rows of a table of codes. If a cell has no code, refuse the table: it has changed."""
         known = " and ".join(f"c{k} is not null" for k in range(len(attributes)))
         ((rows, coded),) = self._connection.rows(f"select count(*), count(*) filter (where {known}) from {name}")

@@ -538,7 +538,7 @@ def test_schema_check_tells_the_owner_what_does_not_fit(capsys, tmp_path):
     assert err.startswith("NOT private: ")
     assert out.splitlines() == [
         "ill: values that are neither true nor false in 1 row, such as 'maybe'",
-        "ill: missing values, which the schema does not allow (missing = true) in 1 row",
+        "ill: missing values (the schema does not set missing = true) in 1 row",
         "age: values that are not numbers in 1 row, such as 'old'",
         "age: numbers beyond its bounds 0 and 99 in 2 rows, such as '-1', '120'",
         "town: values that are not in its public list in 2 rows, such as 'B'",

@@ -17,7 +17,7 @@ from known_bugs.vectors import at_most
 
 HALF = Fraction(1, 2)
 HIDDEN = -(10**9)  # stands for no release
-NARROWER = "fit noise .* narrower|do not have the stated probabilities|do not tell its noise"
+NARROWER = "fit noise .* narrower|do not have the stated probabilities|do not tell whether its noise"
 
 
 @attrs.frozen

@@ -310,7 +310,11 @@ def test_tables_and_splits_are_shared_by_the_methods_of_a_repetition(folder: Pat
         ('columns = ["epsilon"]', "where = { epsilon = 0 }", "table 'shares': epsilon is 0; write a number above 0"),
         ('name = "shares"\nvalue', 'name = "a/b"\nvalue', "table 'a/b': its name is used for a file"),
         ('name = "most"', 'name = "tree"', "method 'tree': this name is used twice"),
-        ('name = "tree"', 'name = "trees, deep"', "method 'trees, deep': the name of a miner's method cannot hold ','"),
+        (
+            'name = "tree"',
+            'name = "trees, deep"',
+            "method 'trees, deep': the name of a method with a miner cannot hold ','",
+        ),
         (
             'name = "most"',
             f'name = "{201 * "m"}"',

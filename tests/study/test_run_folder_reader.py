@@ -41,7 +41,10 @@ def test_results_are_read_as_they_were_written(folder: Path) -> None:
         (lambda form: form.pop("results_version"), "not results that dpframework wrote"),
         (lambda form: form.pop("about"), "not results that dpframework wrote"),
         (lambda form: form.update(plan="0" * 64), "is of another plan"),
-        (lambda form: form["charges"].append("rows/m"), "a release 'rows/m' was charged, which the plan does not hold"),
+        (
+            lambda form: form["charges"].append("rows/m"),
+            "a release 'rows/m' was charged, but the plan does not hold it",
+        ),
         (lambda form: form["results"].update(ill={"counts": 1}), "result 'ill'"),
     ],
 )

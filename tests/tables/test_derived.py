@@ -309,7 +309,7 @@ def test_values_that_are_not_listed_are_named_four_at_most(lacking):
     town = dpf.Categorical("town", [f"t{k}" for k in range(7)])
     named = ", ".join(f"'t{k}'" for k in range(min(lacking, 4))) + ", ..." * (lacking > 4)
     derive = dpf.derive("d", "town", values=[f"t{k}" for k in range(lacking, 7)] + ["more"])
-    with pytest.raises(dpf.InputError, match=re.escape(f"'d': may be {named}, not in the list 'values'")):
+    with pytest.raises(dpf.InputError, match=re.escape(f"'d': may be {named}, which the list 'values' lacks")):
         dpf.Schema([town], derive=[derive])
     loose = dpf.Schema([town], derive=[attrs.evolve(derive, outside="missing")])
     table = dpf.table_from_columns({"town": town.labels}, loose)
@@ -332,7 +332,7 @@ def test_declarations_that_do_not_fit_are_refused(options, says):
 
 
 def test_declarations_of_labels_and_names():
-    with pytest.raises(dpf.InputError, match="not in the list 'values'"):
+    with pytest.raises(dpf.InputError, match="which the list 'values' lacks"):
         schema_of(dpf.derive("d", "sex", values=["m"]))
     with pytest.raises(dpf.InputError, match="is not a number, so it has no bins"):
         schema_of(dpf.derive("d", "sex", bins=2))

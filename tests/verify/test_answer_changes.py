@@ -80,8 +80,8 @@ def test_answers_that_no_norm_measures_are_named() -> None:
     for answer, problem in (
         (["x"], "its answer holds values of type <U1, where a mechanism takes numbers"),
         ([1j], "its answer holds values of type complex128, where a mechanism takes numbers"),
-        ([1.0, math.nan], "its answer holds nan, which no sensitivity bounds"),
-        ([-math.inf], "its answer holds -inf, which no sensitivity bounds"),
+        ([1.0, math.nan], "its answer holds nan, whose change no sensitivity can bound"),
+        ([-math.inf], "its answer holds -inf, whose change no sensitivity can bound"),
         ([1] * 4, "its answer holds 4 numbers, and it declares answer_length = 3"),
         ([1.0, 2.25], "its answer holds 2.25, and it declares whole numbers"),
     ):

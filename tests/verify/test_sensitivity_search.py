@@ -302,18 +302,18 @@ def test_what_cannot_be_measured_is_said_and_is_no_change() -> None:
         (
             nan,
             (b"\1", b""),
-            "its answer holds nan, which no sensitivity bounds, on a table of 1 x (town: A, ill: true)",
+            "its answer holds nan, whose change no sensitivity can bound, on a table of 1 x (town: A, ill: true)",
         ),
         (
             nan,
             (b"", b"\0\0\1"),
-            "its answer holds nan, which no sensitivity bounds, "
+            "its answer holds nan, whose change no sensitivity can bound, "
             "on a table of 2 x (town: A, ill: false), 1 x (town: A, ill: true)",
         ),
         (
             lambda rows: np.array([0.0 if rows else math.inf]),
             (b"", b"\0"),
-            "its answer holds inf, which no sensitivity bounds, on a table of no rows",
+            "its answer holds inf, whose change no sensitivity can bound, on a table of no rows",
         ),
         (lambda rows: np.zeros(len(rows)), (b"", b"\1"), "the length of its answer depends on the rows"),
     ):

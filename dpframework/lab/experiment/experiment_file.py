@@ -1,4 +1,4 @@
-"""The strict reading of experiment files. It reads schemas, but opens no data and runs no cell."""
+"""The strict reading of experiment files. It reads schemas, but opens no data and runs no cell of the grid."""
 
 from __future__ import annotations
 
@@ -138,10 +138,10 @@ def _require_consistent(experiment: Experiment) -> None:
         chosen = [(cell, coordinates) for cell, coordinates in every if summary.selects(coordinates)]
         if not chosen:
             raise InputError(f"{where}its 'where' selects no cell")
-        _require_told_apart(summary, [coordinates for _, coordinates in chosen], where)
+        _refuse_mixed_values(summary, [coordinates for _, coordinates in chosen], where)
 
 
-def _require_told_apart(summary: Summary, chosen: Iterable[Mapping[str, Any]], where: str) -> None:
+def _refuse_mixed_values(summary: Summary, chosen: Iterable[Mapping[str, Any]], where: str) -> None:
     """Refuse a summary if cells of one of its groups differ in anything other than repetition and fold."""
     groups: dict[str, Mapping[str, Any]] = {}
     for coordinates in chosen:
@@ -212,12 +212,12 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
     if miner is not None:
         if miner not in registry().miners:
             raise InputError(f"{where}no miner is named '{miner}'; {nearest(miner, registry().miners)}")
-        # The method of a miner becomes a step of the same name, and only some characters may be in names of a plan.
+        # A [[method]] with a miner becomes a step of the same name. Only some characters may be in the names of a plan.
         name = form["name"]
         wrong = next((character for character in name if not re.fullmatch(NAME_CHARACTER, character)), None)
         if wrong is not None:
             raise InputError(
-                f"{where}the name of a miner's method cannot hold '{wrong}', since a plan shows it; "
+                f"{where}the name of a method with a miner cannot hold '{wrong}', since plans show this name; "
                 "letters, digits, spaces and . _ = + - are accepted"
             )
     params, grid = _parameters(form, where)
@@ -234,7 +234,7 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
 
 
 def _parameters(form: Mapping[str, Any], where: str) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Any]]]:
-    """Return the fixed parameters, and for each parameter that varies the list of its values."""
+    """Return the fixed parameters, and the list of values of each parameter that varies."""
     params, grid = _table(form, "params", where), _table(form, "grid", where)
     for key in (*params, *grid):
         if key == "epsilon":
@@ -261,7 +261,9 @@ def _measures(
         where = f"measure '{place}': "
         refuse_unknown(part, _MEASURE_KEYS, f"{where}unknown key")
         if place == "seconds":
-            raise InputError(f"{where}is always taken; tables and plots can show the value 'seconds' without it")
+            raise InputError(
+                f"{where}is always taken; remove this [[measure]], since tables and plots can show 'seconds' anyway"
+            )
         yield MeasureUse(
             Code(place, folder) if ":" in place else place,
             name=require_text(part, "name", where) if "name" in part else None,

@@ -80,37 +80,40 @@ class _Merger:
         """
         key = tuple(map(id, before)), tuple(map(id, after))
         if key not in self._merged:
-            table = _Table(before, after)
-            table.same(self.content)
-            table.same(lambda node: None if _name(node) is None else (type(node), _name(node)))
-            table.same(lambda node: _name(node) if _is_composition(node) else None)
-            wrapped = self._wrap(table)
-            table.like(self._rate_same_kind)
-            table.like(self._rate_other_kind)
-            table.like(self._rate_renamed)
-            paired = [j for _, j in sorted(table.pairs)]
+            pairing = _Pairing(before, after)
+            pairing.pair_equal(self.content)
+            pairing.pair_equal(lambda node: None if _name(node) is None else (type(node), _name(node)))
+            pairing.pair_equal(lambda node: _name(node) if _is_composition(node) else None)
+            wrapped = self._wrap(pairing)
+            pairing.pair_alike(self._rate_same_kind)
+            pairing.pair_alike(self._rate_any_kind)
+            pairing.pair_alike(self._rate_renamed)
+            paired = [j for _, j in sorted(pairing.pairs)]
             found: list[tuple[int | None, int | None, MergedNode]] = [
-                (i, j, self.pair(table.before[i], table.after[j])) for i, j in table.pairs
+                (i, j, self.pair(pairing.before[i], pairing.after[j])) for i, j in pairing.pairs
             ]
             found += wrapped
-            found += [(None, j, self._alone(node, after=True)) for j, node in table.left_after()]
+            found += [(None, j, self._alone(node, after=True)) for j, node in pairing.left_after()]
             places = {i: j for i, j, _ in found if i is not None and j is not None}
             keyed = [(j, one) for _, j, one in found if j is not None]
-            for i, node in table.left_before():
+            for i, node in pairing.left_before():
                 followed = max((k for k in places if k < i), default=None)
                 keyed.append((-1 if followed is None else places[followed], self._alone(node, after=False)))
-            # A removed node follows the nearest shared node that it followed before. It comes ahead of added nodes.
+            # A removed node goes right after the nearest node ahead of it in `before` that has a counterpart. There it
+            # comes ahead of added nodes.
             in_order = [one for _, one in sorted(keyed, key=lambda pair: pair[0])]
             self._merged[key] = in_order, paired != sorted(paired)
         return self._merged[key]
 
-    def _wrap(self, table: _Table) -> list[tuple[int | None, int | None, MergedNode]]:
-        """Merge each composition that only one plan has with the nodes of the other plan that it encloses."""
+    def _wrap(self, pairing: _Pairing) -> list[tuple[int | None, int | None, MergedNode]]:
+        """Merge compositions that only one plan has: each is merged with the nodes of the other plan that lie in it."""
         found: list[tuple[int | None, int | None, MergedNode]] = []
-        around = [(0, i, node) for i, node in table.left_before()] + [(1, j, node) for j, node in table.left_after()]
+        around = [(0, i, node) for i, node in pairing.left_before()] + [
+            (1, j, node) for j, node in pairing.left_after()
+        ]
         for side, k, node in sorted(around, key=lambda one: (-len(self.below(one[2])), one[1], one[0])):
-            others = table.left_after() if side == 0 else table.left_before()
-            if k not in table.left[side] or not _is_composition(node):
+            others = pairing.left_after() if side == 0 else pairing.left_before()
+            if k not in pairing.left[side] or not _is_composition(node):
                 continue
             taken = [(o, other) for o, other in others if self._lies_in(other, node)]
             children: list[MergedNode] = []
@@ -124,8 +127,8 @@ class _Merger:
                 taken = [(o, other) for o, other in taken if id(other) in shared]
             if not taken:
                 continue
-            table.left[side].discard(k)
-            table.left[1 - side].difference_update(o for o, _ in taken)
+            pairing.left[side].discard(k)
+            pairing.left[1 - side].difference_update(o for o, _ in taken)
             first = taken[0][0]
             if side == 0:
                 found.append((k, first, self._node(node, None, children, reordered)))
@@ -147,11 +150,12 @@ class _Merger:
         return tuple(inner.node for inner in index.below(index.place(node)))
 
     def _lies_in(self, node: Node, around: Node) -> bool:
-        """Tell whether `around` holds `node`, or a node that may be `node` after a change.
+        """Tell whether `node`, or a changed version of it, may be below `around`. The two are in different plans.
 
-        A node below `around` may be `node` after a change if it has the kind and the name of `node`. If `node` has no
-        name, only a child of `around` counts. It must have the kind of `node`, and a node below it must have the kind
-        and the name of a node below `node`. In this case `around` must be of another kind than `node`.
+        A node with equal content is `node` itself. If `node` has a name, a node below `around` with the same kind and
+        name is a changed version of it. If `node` has no name, only the children of `around` count. Such a child must
+        have the kind of `node`, and each of the two must have a named node below it with the same kind and name. For
+        such a `node`, `around` must be of another kind.
         """
         # `around` must have more nodes below it than `node` has. So no two nodes enclose each other.
         if len(self.below(node)) >= len(self.below(around)):
@@ -176,7 +180,7 @@ class _Merger:
         shared = len(self.names(before) & self.names(after))
         return shared if shared or alone else None
 
-    def _rate_other_kind(self, before: Node, after: Node, alone: bool) -> int | None:
+    def _rate_any_kind(self, before: Node, after: Node, alone: bool) -> int | None:
         """Count the names that two compositions share below them, whatever their kinds. None means not alike."""
         if not (_is_composition(before) and _is_composition(after)) or None not in (_name(before), _name(after)):
             return None
@@ -201,7 +205,7 @@ class _Merger:
         return self._node(None, node, children) if after else self._node(node, None, children)
 
 
-class _Table:
+class _Pairing:
     """Two lists of nodes, one of each plan, with the pairs that were found and the nodes that are left."""
 
     def __init__(self, before: Sequence[Node], after: Sequence[Node]) -> None:
@@ -215,7 +219,7 @@ class _Table:
     def left_after(self) -> list[tuple[int, Node]]:
         return [(j, self.after[j]) for j in sorted(self.left[1])]
 
-    def same(self, key: Callable[[Node], Hashable]) -> None:
+    def pair_equal(self, key: Callable[[Node], Hashable]) -> None:
         """Pair nodes with the same key, in order. Nodes whose key is None are not paired."""
         waiting: dict[Hashable, list[int]] = defaultdict(list)
         for j, node in self.left_after():
@@ -225,8 +229,8 @@ class _Table:
             if waiting[key(node)]:
                 self._take(i, waiting[key(node)].pop(0))
 
-    def like(self, likeness: Callable[[Node, Node, bool], int | None]) -> None:
-        """Pair the nodes that are most alike first. Among equally alike pairs, the closest positions come first.
+    def pair_alike(self, likeness: Callable[[Node, Node, bool], int | None]) -> None:
+        """Pair nodes, the most alike first. Among equally alike pairs, those with the closest positions come first.
 
         Nodes whose likeness is None are not paired. Let i and j be the positions of two nodes in their lists. Equally
         alike pairs are ordered by |i-j|, then by i+j. Two pairs (i, j) and (i, k) that share a node never tie, since

@@ -90,8 +90,8 @@ class Case:
     unit
         The privacy unit that the plan protects.
     spent
-        The root of the plan whose outputs are listed. It has steps that spend a block's caps in place of the block, or
-        one branch in place of a choice. None if the outputs of `node` itself are listed.
+        The root of the plan whose exact loss is computed. It has steps that spend a block's caps in place of the block,
+        or one branch in place of a choice. None if this is `node` itself.
     """
 
     rule: str
@@ -105,7 +105,7 @@ class Case:
         return self._plan(self.node, relation, delta)
 
     def listed_plan(self, relation: Relation, delta: Fraction) -> Plan:
-        """Return the plan whose outputs are listed: the one with steps in place of blocks, or the plan itself."""
+        """Return the plan whose exact loss is computed: the plan of `spent`, or the plan itself."""
         return self._plan(self.node if self.spent is None else self.spent, relation, delta)
 
     def new_plan(self, relation: Relation, delta: Fraction) -> Plan:
@@ -151,7 +151,7 @@ def _histogram(name: str, mechanism: Mechanism, attribute: Any = C) -> Step:
 _ONE, _TWO = _histogram("h", DiscreteLaplace(1)), _histogram("h", DiscreteLaplace(2))
 _HALF, _GAUSSIAN = _histogram("h", DiscreteLaplace("0.5")), _histogram("g", Gaussian("0.125"))
 _SELECTED = step("n", Count(), PartitionSelection(1, "0.02"))
-_MOST = _histogram("h", Gaussian(8))  # with so little noise, a converted rho is near the loss
+_PRECISE = _histogram("h", Gaussian(8))  # with so little noise, a converted rho is near the loss
 _SIX = Cases(
     [
         And([Equals("a", "true"), Equals("c", "x")]),
@@ -183,9 +183,9 @@ CASES = (
         "a step that has a claim under replace-one only, beside a count",
         sequential(_count("n"), _UNCLAIMED),
     ),
-    Case("no claim", "a choice between such a step and a count", either(_count("n"), _UNCLAIMED)),
-    Case("no claim", "such a step, twice", repeat(2, _UNCLAIMED)),
-    Case("no claim", "such a step in one of two parts", parallel(_count("n"), _UNCLAIMED, by=A)),
+    Case("no claim", "a choice between a step without a claim and a count", either(_count("n"), _UNCLAIMED)),
+    Case("no claim", "a step without a claim, twice", repeat(2, _UNCLAIMED)),
+    Case("no claim", "a step without a claim in one of two parts", parallel(_count("n"), _UNCLAIMED, by=A)),
     Case(
         "sequential",
         "two histograms of epsilon 0.5 and 1",
@@ -336,18 +336,22 @@ CASES = (
     ),
     # releases with a delta of their own
     Case("exact delta", "a count with an exact delta", _SELECTED),
-    Case("exact delta", "the same beside Gaussian noise", sequential(_SELECTED, step("g", Count(), Gaussian("0.125")))),
-    Case("exact delta", "the same in each part", parallel(_SELECTED, by=C)),
-    Case("exact delta", "the same on a sample", sample("0.3", _SELECTED)),
-    Case("exact delta", "the same for people", _SELECTED, PERSON),
-    Case("exact delta", "the same, twice", repeat(2, _SELECTED)),
+    Case(
+        "exact delta",
+        "a count with an exact delta beside Gaussian noise",
+        sequential(_SELECTED, step("g", Count(), Gaussian("0.125"))),
+    ),
+    Case("exact delta", "a count with an exact delta in each part", parallel(_SELECTED, by=C)),
+    Case("exact delta", "a count with an exact delta on a sample", sample("0.3", _SELECTED)),
+    Case("exact delta", "a count with an exact delta for people", _SELECTED, PERSON),
+    Case("exact delta", "a count with an exact delta, twice", repeat(2, _SELECTED)),
     # units of several rows
     Case("unit", "a histogram", _ONE, PERSON),
     Case("unit", "two histograms", sequential(_ONE, _histogram("k", DiscreteLaplace("0.5"))), PERSON),
     Case("unit", "Gaussian noise", _GAUSSIAN, PERSON),
     Case("unit in parts", "a count in each part", parallel(_count("n"), by=C), PERSON),
     Case("unit in parts", "a cheap part and an expensive one", _UNEQUAL, PERSON),
-    Case("unit", "little Gaussian noise, for families of four", _MOST, FAMILY),
+    Case("unit", "little Gaussian noise, for families of four", _PRECISE, FAMILY),
     Case("unit in parts", "a count in each part, for trios", parallel(_count("n", "0.5"), by=A), TRIO),
     Case("unit", "a count, for families of four", _count("n", "0.5"), FAMILY),
     Case("unit in parts", "a count in each part, for families of four", parallel(_count("n", "0.5"), by=C), FAMILY),

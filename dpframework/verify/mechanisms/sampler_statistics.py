@@ -1,6 +1,6 @@
 """Statistical tests that compare a mechanism's draws with its log-density at the claimed scale.
 
-The draws are for a probe, the facts of a query with an answer that shows the noise well.
+The draws are for a probe. A probe is an answer that shows the noise well, with the facts of a query that may give it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpframework.verify.mechanisms.probe_query_answers import Probe
 from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, stated_density
 
 FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct mechanism
-MOST_DRAWS = 1 << 16  # from this number of draws on, no more are made to tell the claimed scale from another scale
+MOST_DRAWS = 1 << 16  # no more draws than about this are made to tell the claimed scale from another scale
 FEWEST_EXPECTED = 8  # the fewest expected draws in a cell of the goodness-of-fit test
 WITHIN = 0.95  # the probability with which errors stay within the bound of a preview
 SLACK = 1.1  # a stated expected error or variance may be rounded, so only means above this multiple of it are refused
@@ -33,7 +33,7 @@ STAKES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # the stakes in the test of a mean, t
 OFF = ((Fraction(13, 10), "30 % wider"), (Fraction(10, 13), "30 % narrower"))
 SEEN_AT_OTHER_SCALES = 100  # how many outputs show whether the log-density depends on the scale at all
 FEWEST_UNLIKE = 100  # a test of correlation needs this many draws that differ from the most frequent value
-MIXED = 5  # with how many pairs of collections it is tested whether a log-density is a sum over their parts
+MIXED = 5  # the number of pairs of collections in the test whether a log-density is a sum over their parts
 COMPARED = 4  # how many coordinates of an output are tested for independence, at most
 
 
@@ -120,14 +120,14 @@ class DrawnOutputs:
         except MechanismFailedError as error:
             raise MechanismFailedError(
                 f"{error}, at {float(factor):.3g} times the scale that it draws with; the tests compare its draws with "
-                "other scales, so let the log-density depend on calibration.scale, whatever its value"
+                "other scales, so log_density must work with any value of calibration.scale"
             ) from error
 
     def evidence(self, factor: Fraction) -> float:
         """Return the mean log-likelihood ratio by which one draw tells the noise from noise of another scale.
 
-        For scales so close to each other, the mean is about half of the variance of the log-ratio. This is the
-        estimate, since the variance hardly changes if the sampler is wrong.
+        For scales so close to each other, the mean is about half of the variance of the log-ratio. Half of the variance
+        is returned, since the variance hardly changes if the sampler is wrong.
         """
         found = self.densities(self.outputs, self.calibration) - self._off_densities(self.outputs, factor)
         return float(found.var() / 2) if bool(np.isfinite(found).all()) else math.inf
@@ -138,9 +138,10 @@ class DrawnOutputs:
         stated = self.densities(some, self.calibration)
         if to_tell and all(np.array_equal(stated, self._off_densities(some, factor)) for factor, _ in OFF):
             yield (
-                "its log-density is the same for every calibration.scale, so no draws tell its noise from noise "
-                f"{OFF[0][1]}; compute release and log_density from calibration.scale (a pure epsilon is the change of "
-                "the answer divided by it), and not from the mechanism's own parameter"
+                "its log-density is the same for every calibration.scale, so no number of draws can tell "
+                f"whether its noise is {OFF[0][1]}; compute release and log_density from calibration.scale (a pure "
+                "epsilon is the change of the answer divided by calibration.scale), and not from the mechanism's own "
+                "parameter"
             )
             return
         for factor, words in OFF:
@@ -160,8 +161,8 @@ class DrawnOutputs:
                 )
             elif ratio < threshold and to_tell:
                 yield (
-                    f"{seen} draws do not tell its noise from noise {words}; if its log-density depends on "
-                    "calibration.scale, give an answer that shows the noise better (given=[Probe(...)])"
+                    f"{seen} draws do not tell whether its noise is {words} than claimed; if its log-density depends "
+                    "on calibration.scale, give an answer that shows the noise better (given=[Probe(...)])"
                 )
 
     def _total(self) -> Iterator[str]:
@@ -217,8 +218,9 @@ class DrawnOutputs:
         # log-density is no sum over numbers, it states that they depend on each other.
         if self._numeric and numbers.shape[1] == np.size(self.answer) and self._adds_up():
             histograms, same_rows = self.calibration.facts.histograms, self.calibration.same_rows
-            # The noise of several histograms may be drawn so that their sums agree. It then depends on other
-            # coordinates. So only two coordinates are compared, and none if neighbours have the same number of rows.
+            # The noise of several histograms may be drawn so that their sums agree. Then the noise of a coordinate
+            # depends on that of others. So only two coordinates are compared, and none if neighbours have the same
+            # number of rows.
             most = COMPARED if not histograms else 1 if same_rows else 2
             others = numbers.T[1:most]
             pairs += [("between coordinates", numbers[:, 0], other) for other in others]
@@ -227,7 +229,7 @@ class DrawnOutputs:
                 yield f"the draws are correlated {words}"
 
     def _adds_up(self) -> bool:
-        """Tell whether the log-density is a sum over numbers, or that of histograms, whose sums may be kept."""
+        """Tell whether the log-density is a sum over numbers. Histograms count as one, even if their sums are kept."""
         first = self.outputs[0]
         if self.calibration.facts.histograms:
             return True
@@ -265,7 +267,7 @@ class DrawnOutputs:
             between = bool(((numbers.min(axis=0) <= answer) & (answer <= numbers.max(axis=0))).all())
         else:
             return  # the output does not have a number for each number of the answer
-        # The expected error of counts is that of shown counts, and a hidden count looks like a shown 0. An answer that
+        # For keys, the expected error is that of shown counts, but a hidden count looks like a shown 0. An answer that
         # does not lie between outputs is beyond the public range to which a mechanism clips its outputs.
         known = between and not self.mechanism.shows_keys
         yield from preview_problems(self.calibration.preview, errors, mean_is_known=known)
@@ -279,15 +281,15 @@ def _varies(numbers: NDArray[np.float64]) -> bool:
 
 
 def preview_problems(preview: Preview, errors: NDArray[np.float64], *, mean_is_known: bool = True) -> Iterator[str]:
-    """Yield a sentence if errors are larger than a preview says. A correct one is refused with a probability of 2e-6.
+    """Yield a sentence if errors are larger than a preview says. A correct preview is refused with probability 2e-6.
 
     Parameters
     ----------
     preview
-        The preview, of which a bound that is not a number promises nothing.
+        The preview. If its bound is NaN, it promises none.
     errors
         The absolute errors of independent draws, shape (draws, numbers). Only the first number is compared with the
-        bound that holds at 95 %, and the mean of the numbers with the expected error.
+        bound that holds at 95 %. The mean of all numbers is compared with the expected error.
     mean_is_known
         Whether the expected error is compared.
     """
@@ -312,7 +314,7 @@ def variance_problems(calibration: Calibration, squares: NDArray[np.float64]) ->
 
 
 def mean_exceeds(numbers: NDArray[np.float64], stated: float) -> bool:
-    """Tell whether numbers, independent and not negative, are too large for a distribution with at most a stated mean.
+    """Tell whether independent numbers, none negative, are too large for a distribution whose mean is at most `stated`.
 
     If the mean is at most m, then 1 - s + s x / m has a mean of at most 1 for each stake s from 0 to 1. So has the
     product over independent numbers, and so has the mean of such products over several stakes. By Markov's inequality,
@@ -346,9 +348,10 @@ def with_scale(calibration: Calibration, factor: Fraction) -> Calibration:
 
 
 def adds_up(mechanism: Mechanism, answer: NDArray[Any], output: Any, calibration: Calibration) -> bool:
-    """Tell whether the log-density of an output, an array, is the sum of those of its two halves.
+    """Tell whether the log-density of an array is the sum of the log-densities of its two halves.
 
-    In the log-density of one half, the other half of the output is equal to the answer.
+    For the log-density of one half, the other half is set to the answer. The sum of both is compared with the
+    log-density of the output plus that of the answer.
     """
     output = np.asarray(output)
     if output.dtype.kind not in "iuf" or output.shape != np.shape(answer):
@@ -375,7 +378,7 @@ def errors_of(outputs: Sequence[Any], answer: NDArray[Any]) -> NDArray[np.float6
 
 
 def renyi_at_least(losses: Sequence[NDArray[np.float64]], order: float, bounds: int) -> float:
-    """Return a lower bound on the largest Renyi divergence of an order among some pairs, from losses that were drawn.
+    """Return a lower bound on the largest Renyi divergence of some pairs at a given order, from losses that were drawn.
 
     The mean of exp((a - 1) L) for the loss L of an output is exp((a - 1) D), for the divergence D of order a. So of n
     independent outputs, the product of exp((a - 1) (L - D)) has the mean 1. It exceeds x with a probability of at most

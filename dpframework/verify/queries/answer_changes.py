@@ -20,15 +20,15 @@ def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_row
     """Return the change between two answers, its rise and its fall in every norm (l2 squared), and its spread.
 
     The rise and the fall are the positive and the negative part of the change. The spread is the largest change of a
-    coordinate minus the smallest. All are listed by their names in `MeasuredChange.norm`.
+    coordinate minus the smallest. The keys of the result are the names in `MeasuredChange.norm`.
 
     Parameters
     ----------
     before, after
         The answers.
     histograms
-        The numbers of cells of the histograms or blocks that each answer consists of; empty for other answers. If the
-        change does not have the same sum in all histograms, it is `UNBOUNDED` in the norm of histograms.
+        How many cells each histogram (or block) of the answers has, in order. Empty if the answers are not histograms.
+        If the change does not have the same sum in all histograms, it is `UNBOUNDED` in the norm of histograms.
     same_rows
         Whether the change must add up to 0 in each histogram, because both tables have the same number of rows.
     """
@@ -61,13 +61,13 @@ def change_or_failure(before: Any, answer: Callable[[], Any], norm: str = "l1") 
     """Return the change from `before` to a new answer in a norm of `measure`; infinite if the new answer fails."""
     try:
         change = measure(before, answer())[norm]
-    except Exception:  # a search reports the failure when it meets such a row
+    except Exception:  # the search reports the failure when it tries the same rows itself
         return math.inf
     return math.inf if math.isnan(change) else change
 
 
 def coordinates_of(query: Query, answer: Any) -> Any:
-    """Return the numbers of an answer that the query's sensitivities are about. Piecewise scores stay as they are."""
+    """Return an answer's coordinates, whose change sensitivities bound. Piecewise scores stay as they are."""
     return answer if isinstance(answer, PiecewiseScores) else query.coordinates(answer)
 
 
@@ -77,7 +77,7 @@ def answer_problem(answer: Any, facts: QueryFacts) -> str | None:
     if numbers.dtype.kind not in "biuf":
         return f"its answer holds values of type {numbers.dtype}, where a mechanism takes numbers"
     if not np.isfinite(numbers).all():
-        return f"its answer holds {numbers[~np.isfinite(numbers)].flat[0]}, which no sensitivity bounds"
+        return f"its answer holds {numbers[~np.isfinite(numbers)].flat[0]}, whose change no sensitivity can bound"
     if not isinstance(answer, PiecewiseScores):
         if facts.answer_length is not None and numbers.size > facts.answer_length:
             return f"its answer holds {numbers.size} numbers, and it declares answer_length = {facts.answer_length}"
@@ -89,7 +89,8 @@ def answer_problem(answer: Any, facts: QueryFacts) -> str | None:
 def change_of(before: Any, after: Any) -> NDArray[np.float64]:
     """Return the change between two answers, coordinate by coordinate."""
     if isinstance(before, PiecewiseScores):
-        # Both are functions on the public interval, which are constant between consecutive breaks of either.
+        # Both are step functions on the public interval. Both are constant between consecutive breaks of the two
+        # together.
         breaks = np.unique(np.concatenate([before.breaks, after.breaks]))
         middles = (breaks[:-1] + breaks[1:]) / 2
         return _at(after, middles) - _at(before, middles)

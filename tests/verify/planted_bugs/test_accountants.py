@@ -382,7 +382,7 @@ PLANTED: dict[type[dpf.Accountant[Any]], str] = {
     KeptById: "a count under add-or-remove-one totals epsilon ",
     FirstTermOfRates: "a count of a tiny sample under add-or-remove-one totals epsilon 0.0002, and loses 0.00063",
     SmallExponents: "a count of a sample, with a large epsilon under add-or-remove-one totals epsilon 3.81",
-    SkipsBranches: "a choice between such a step and a count under add-or-remove-one totals epsilon 1.0, although",
+    SkipsBranches: "a choice between a step without a claim and a count under add-or-remove-one totals epsilon 1.0,",
     FreeOnce: "the same histogram, once under add-or-remove-one totals epsilon 0.0, and loses 0.5",
     NextPart: "three parts, of which the first and the last are expensive under replace-one totals epsilon 0.625, and",
     LargerDelta: "a histogram with Gaussian noise under add-or-remove-one totals epsilon 2.86",

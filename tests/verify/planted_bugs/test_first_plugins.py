@@ -364,7 +364,7 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], str]] = {
             ),
             Laplace(1),
         ),
-        "its answer holds nan, which no sensitivity bounds, on a table of no rows",
+        "its answer holds nan, whose change no sensitivity can bound, on a table of no rows",
     ),
     "the last value for the last code, which a missing cell has": (
         lambda right: SumsPositions(lambda town: town.size - 1 if right else len(town.values) - 1),
@@ -469,7 +469,7 @@ def of(bug: str) -> tuple[dpf.Relation, ...]:
     [
         (
             lambda counts: counts / counts.sum(),
-            "its answer holds nan, which no sensitivity bounds, on a table of no rows",
+            "its answer holds nan, whose change no sensitivity can bound, on a table of no rows",
         ),
         (lambda counts: np.where(counts > 3, np.inf, counts), "its answer holds inf"),
         (lambda counts: np.append(counts, counts), "its answer holds 6 numbers, and it declares answer_length = 3"),

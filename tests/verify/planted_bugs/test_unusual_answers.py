@@ -656,8 +656,8 @@ def test_a_log_density_that_fails_at_another_scale_is_explained():
     (found,) = check_sampler(OwnScale(1)).wrong
     assert found.startswith("its log_density fails with ZeroDivisionError: ")
     assert found.endswith(
-        "at 1.3 times the scale that it draws with; the tests compare its draws with other scales, so let the "
-        "log-density depend on calibration.scale, whatever its value"
+        "at 1.3 times the scale that it draws with; the tests compare its draws with other scales, so "
+        "log_density must work with any value of calibration.scale"
     )
 
 
