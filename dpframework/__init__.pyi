@@ -104,8 +104,8 @@ from .tables.coded_table import Table as Table
 from .tables.dask_engine import Dask as Dask
 from .tables.duckdb_engine import DuckDB as DuckDB
 from .tables.encoded_row_blocks import Block as Block
-from .tables.engine_base import (
-    Engine as Engine,
+from .tables.engine_base import Engine as Engine
+from .tables.in_process_engines import (
     InMemory as InMemory,
     Mapped as Mapped,
     Threads as Threads,

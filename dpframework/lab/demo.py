@@ -25,7 +25,7 @@ from dpframework.study.study import Study
 from dpframework.study.study_file import add_miner
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.tables.coded_table import Table
-from dpframework.tables.engine_base import Threads
+from dpframework.tables.in_process_engines import Threads
 
 FRESH_SEED = 1879  # the seed of the new patients on whom trees are compared with the truth
 

@@ -21,7 +21,8 @@ from dpframework.plan.nodes import Step
 from dpframework.run.run_scopes_and_charges import ChargedRelease, Scope
 from dpframework.tables.coded_table import Table
 from dpframework.tables.encoded_row_blocks import cells_of
-from dpframework.tables.engine_base import InMemory, Rows
+from dpframework.tables.engine_base import Rows
+from dpframework.tables.in_process_engines import InMemory
 
 if TYPE_CHECKING:
     from dpframework.run.gate import Gate

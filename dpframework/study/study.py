@@ -30,7 +30,8 @@ from dpframework.study.notebook_views import study_html
 from dpframework.study.plan_runner_without_miner import plan_form, require_engine
 from dpframework.study.study_data_type import Given
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
-from dpframework.tables.engine_base import Engine, InMemory
+from dpframework.tables.engine_base import Engine
+from dpframework.tables.in_process_engines import InMemory
 
 if TYPE_CHECKING:
     from dpframework.study.epsilon_for_accuracy import Accuracy
@@ -300,9 +301,8 @@ class Study:
         used: list[tuple[str, str, type]] = [("engine", counted_by.name, type(counted_by))]
         used += [("miner", miner.name, type(miner)) for miner in self._miners.values()]
         root = sequential(*self._nodes.values())
-        plan = self._plan_of(
-            root, miners=miners, code=PlannedCode(root, used), engine=counted_by.address, makers=dict(self._miners)
-        )
+        code = PlannedCode(root, used)
+        plan = self._plan_of(root, miners=miners, code=code, engine=counted_by.address, makers=dict(self._miners))
         require_engine(plan, counted_by)
         return plan
 

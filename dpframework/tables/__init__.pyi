@@ -26,16 +26,18 @@ from .encoded_row_blocks import (
 )
 from .engine_base import (
     Engine as Engine,
-    InMemory as InMemory,
-    Mapped as Mapped,
     Rows as Rows,
-    Threads as Threads,
 )
 from .fast_code_counts import (
     counts_by_class as counts_by_class,
     tally as tally,
 )
 from .file_guess import guess_file as guess_file
+from .in_process_engines import (
+    InMemory as InMemory,
+    Mapped as Mapped,
+    Threads as Threads,
+)
 from .open_attribute_keys import KeyBook as KeyBook, KeyColumn as KeyColumn
 from .output_suppression import silenced as silenced
 from .postgres_engine import Postgres as Postgres

@@ -2,7 +2,8 @@
 
 from importlib.metadata import EntryPoint
 
-from dpframework.tables.engine_base import Engine, InMemory, Mapped, Threads
+from dpframework.tables.engine_base import Engine
+from dpframework.tables.in_process_engines import InMemory, Mapped, Threads
 
 #: These engines in the order in which they are listed. An engine for a cluster or a database is an entry point, so that
 #: its module is imported only when it is needed.

@@ -36,7 +36,7 @@ from dpframework.tables.cluster_worker_answers import (
 )
 from dpframework.tables.coded_table import Table
 from dpframework.tables.encoded_row_blocks import Block
-from dpframework.tables.engine_base import Mapped
+from dpframework.tables.in_process_engines import Mapped
 from dpframework.tables.open_attribute_keys import add_counts
 from dpframework.tables.output_suppression import silenced
 from dpframework.tables.shuffle_by_id_hash import Shuffle

@@ -33,7 +33,7 @@ from dpframework.tables.column_encoding import (
 )
 from dpframework.tables.derived_column_cells import derived_cells, read_cells
 from dpframework.tables.encoded_row_blocks import Block
-from dpframework.tables.engine_base import InMemory
+from dpframework.tables.in_process_engines import InMemory
 from dpframework.tables.output_suppression import silenced
 from dpframework.tables.plain_cell_series import as_column
 from dpframework.tables.sources import columns_as_source, open_source

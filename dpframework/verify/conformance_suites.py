@@ -38,7 +38,7 @@ from dpframework.run.miner_chain import shown_miner
 from dpframework.study.study import Study
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.tables.coded_table import Table
-from dpframework.tables.engine_base import InMemory
+from dpframework.tables.in_process_engines import InMemory
 from dpframework.verify.assertions import (
     assert_loses_as_claimed,
     assert_private,

@@ -8,7 +8,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.lab.clinic import DIAGNOSES, LABS, PLANTED, clinic_schema, clinic_table, clinic_visits
-from dpframework.tables.engine_base import InMemory
+from dpframework.tables.in_process_engines import InMemory
 
 
 @pytest.fixture(scope="module")

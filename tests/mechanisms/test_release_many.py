@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace, PermuteAndFlip
 from dpframework.mechanisms.laplace import _LatticeLaplace
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
-from dpframework.tables.engine_base import _Blocks
+from dpframework.tables.in_process_engines import BlockEngine
 from dpframework.verify.miners.value_comparison import same
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"), dpf.Numeric("age", 0, 9, bins=3)])
@@ -24,7 +24,7 @@ TABLE = dpf.Table.from_codes(SCHEMA, np.array([RNG.integers(0, k, 200) for k in 
 SURE = 10**6  # an epsilon without noise
 
 
-class Messages(_Blocks):
+class Messages(BlockEngine):
     """Two blocks, whose counts are asked for as on a cluster; remembers how many calls there were."""
 
     name = "messages"

@@ -17,7 +17,7 @@ from dpframework.queries.row_set_intersections import RowSets, in_common
 from dpframework.study.plugin_registry import registry
 from dpframework.tables.crosstab_counts import Crosstab, JointCounts, WholeSteps, as_cases, joint_counts_of
 from dpframework.tables.crosstab_engine_base import GroupingEngine, SelectedRows, select_lineage, whole_tables
-from dpframework.tables.engine_base import InMemory, _Blocks
+from dpframework.tables.in_process_engines import BlockEngine, InMemory
 from dpframework.verify import EngineConformance, QueryConformance
 
 EXAMPLES = {
@@ -34,7 +34,7 @@ UNTABLED = {"logistic-rows", "threshold-scores", "residual-counts", "keys", "tre
 }
 
 
-class Compared(_Blocks):
+class Compared(BlockEngine):
     """An engine of several blocks in memory, which compares counts of each block with those of its tables."""
 
     name = "compared"

@@ -200,7 +200,7 @@ def test_no_query_reads_the_numbers_of_keys() -> None:
 # Engines
 
 
-class Blocks(dpf.tables.engine_base._Blocks):
+class Blocks(dpf.tables.in_process_engines.BlockEngine):
     """Rows in three blocks."""
 
     name = "three"

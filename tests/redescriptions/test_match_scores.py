@@ -20,7 +20,7 @@ from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.redescriptions import Match, MatchScores, binary_tests, common_row_counts
 from dpframework.redescriptions.affordable_matches_and_row_cap import budget_of_choices, choices_carried, rows_meant
 from dpframework.redescriptions.match_scores import DISTINCT, GIVEN_CAP
-from dpframework.tables.engine_base import _Blocks
+from dpframework.tables.in_process_engines import BlockEngine
 from dpframework.verify.conformance_suites import QueryConformance
 
 SCHEMA = dpf.Schema(
@@ -332,7 +332,7 @@ def test_sets_are_kept_as_bits_while_there_is_room(lacking: int, kept: int, monk
 def test_what_is_known_already_is_not_counted_again() -> None:
     counted: list[int] = []
 
-    class Watched(_Blocks):
+    class Watched(BlockEngine):
         name = "watched"
 
         def map(self, rows: Any, function: Any) -> list[Any]:

@@ -14,7 +14,7 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.errors import QueryStopped
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
-from dpframework.tables.engine_base import _Blocks
+from dpframework.tables.in_process_engines import BlockEngine
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("old")])
 MANY, FEW = (dpf.Table.from_codes(SCHEMA, np.ones((2, rows), dtype=np.uint8)) for rows in (3, 2))
@@ -185,7 +185,7 @@ def test_a_run_in_a_ledger_ends_with_a_failure_that_its_miner_caught(ledger: dpf
     assert ledger.data_set("people").runs[run.id].end == "stopped"
 
 
-class Drops(_Blocks):
+class Drops(BlockEngine):
     """An engine that fails when the rows are dropped, and says what it knows of them."""
 
     name = "drops"

@@ -491,7 +491,7 @@ def test_an_epsilon_that_cannot_be_found_is_one_sentence(step, options, sentence
 @pytest.mark.parametrize(
     ("about", "note", "sentence"),
     [
-        (None, "depends on the rows", "the error of 'own' depends on the number of rows, which is not public; say"),
+        (None, "depends on the rows", "the error of 'own' depends on the number of rows, which is not public; give"),
         (
             100,
             "depends on the rows",

@@ -11,13 +11,13 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened, QueryStopped, raised_here, without_text
-from dpframework.tables.engine_base import _Blocks
+from dpframework.tables.in_process_engines import BlockEngine
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 CELL = "row 17: town 'Ulm'"
 
 
-class Failing(_Blocks):
+class Failing(BlockEngine):
     """An engine that fails when it opens files, counts, or sums up what it counted."""
 
     name = "failing"

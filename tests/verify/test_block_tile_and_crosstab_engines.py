@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.queries import Counting
-from dpframework.tables.engine_base import InMemory
+from dpframework.tables.in_process_engines import InMemory
 from dpframework.verify.tables.block_tile_and_crosstab_engines import ByTables, Together, by_tables
 
 A, B = dpf.Categorical("a", ["x", "y", "z"]), dpf.Boolean("b")

@@ -18,13 +18,13 @@ import pytest
 import dpframework as dpf
 from dpframework.tables.coded_table import places_in_order
 from dpframework.tables.encoded_row_blocks import Block
-from dpframework.tables.engine_base import _Blocks, _Rows
+from dpframework.tables.in_process_engines import BlockEngine, BlockRows
 from dpframework.tables.unread_table_files import TableFiles
 from dpframework.verify import EngineConformance
 from dpframework.verify.tables.engine_tables import SCHEMA
 
 
-class Planted(_Blocks):
+class Planted(BlockEngine):
     """All rows in two blocks, one after another: what the planted engines are but for one bug."""
 
     name = "planted"
@@ -76,15 +76,15 @@ class MergesParts(Planted):
 
     def split(self, rows: Any, by: Any) -> Any:
         *parts, one, last = super().split(rows, by)
-        merged = _Rows(a.at(np.sort(np.concatenate([a.index, b.index]))) for a, b in zip(one, last, strict=True))
-        return [*parts, merged, _Rows(block.at(block.index[:0]) for block in last)]
+        merged = BlockRows(a.at(np.sort(np.concatenate([a.index, b.index]))) for a, b in zip(one, last, strict=True))
+        return [*parts, merged, BlockRows(block.at(block.index[:0]) for block in last)]
 
 
 class LosesOrder(Planted):
     """Rows come back from a sort in another order, as from a database without ORDER BY."""
 
     def load(self, table: Any) -> Any:
-        return _Rows(block.at(block.index[::-1].copy()) for block in super().load(table))
+        return BlockRows(block.at(block.index[::-1].copy()) for block in super().load(table))
 
 
 class BlocksOutOfOrder(Planted):
@@ -101,7 +101,7 @@ class BoundsPerFile(Planted):
         if files.unit.id is None:
             return super().open(files)
         alone = [attrs.evolve(files, path=place) for place in sorted(Path(files.path[0]).iterdir())]
-        return _Rows(block for one in alone for block in super(BoundsPerFile, self).open(one))
+        return BlockRows(block for one in alone for block in super(BoundsPerFile, self).open(one))
 
 
 class FirstInEachBlock(Planted):
@@ -109,7 +109,7 @@ class FirstInEachBlock(Planted):
 
     def load(self, table: Any) -> Any:
         blocks = super().load(table)
-        return _Rows(
+        return BlockRows(
             block if block.unit_codes is None else attrs.evolve(block, unit_places=places_in_order(block.unit_codes))
             for block in blocks
         )
@@ -200,7 +200,7 @@ class CountsTwice(Planted):
     def load(self, table: Any) -> Any:
         first, second = super().load(table)
         length = first.rows
-        return _Rows([first, first.at(first.index[length - 1 :]), second])
+        return BlockRows([first, first.at(first.index[length - 1 :]), second])
 
 
 class AcceptsNarrow(Planted):
@@ -248,7 +248,7 @@ class LoadsFirstBlock(Planted):
         return super().load(files.read())
 
     def load(self, table: Any) -> Any:
-        return _Rows(block.at(block.index[:-1]) for block in super().load(table))
+        return BlockRows(block.at(block.index[:-1]) for block in super().load(table))
 
 
 class ForgetsAfterAFailure(Planted):
@@ -328,7 +328,7 @@ class DerivesByPosition(Planted):
             right = block.with_derived(attribute, cases)
             return attrs.evolve(right, derived={**right.derived, attribute.name: column})
 
-        return _Rows(map(derived, rows))
+        return BlockRows(map(derived, rows))
 
 
 class ReadsAnything(Planted):
@@ -358,7 +358,7 @@ class Shows(Planted):
 
     def load(self, table: Any) -> Any:
         rows = super().load(table)
-        kind = type("Shown", (_Rows,), {"__repr__": lambda self: f"{sum(block.rows for block in self)} rows"})
+        kind = type("Shown", (BlockRows,), {"__repr__": lambda self: f"{sum(block.rows for block in self)} rows"})
         return kind(rows)
 
 

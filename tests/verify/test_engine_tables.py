@@ -15,7 +15,7 @@ import pytest
 
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.tables.encoded_row_blocks import Block
-from dpframework.tables.engine_base import InMemory, _Blocks
+from dpframework.tables.in_process_engines import BlockEngine, InMemory
 from dpframework.tables.unread_table_files import TableFiles
 from dpframework.verify import EngineConformance
 from dpframework.verify.tables import engine_conformance as suite_module
@@ -206,7 +206,7 @@ def test_counts_are_told_apart_by_how_they_differ(found: Any, expected: Any, sai
     assert miscount(found, expected) == said
 
 
-class Listening(_Blocks):
+class Listening(BlockEngine):
     """Rows in two blocks, and what is asked of them, with the number of rows each time."""
 
     name = "listening"

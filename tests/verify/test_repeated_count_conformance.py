@@ -14,12 +14,13 @@ import pytest
 
 import dpframework as dpf
 from dpframework.tables.crosstab_engine_base import GroupingEngine, SelectedRows, select_lineage
-from dpframework.tables.engine_base import Engine, _Blocks, count_block
+from dpframework.tables.engine_base import Engine, count_block
+from dpframework.tables.in_process_engines import BlockEngine
 from dpframework.verify.tables.block_tile_and_crosstab_engines import ByTables, Together
 from dpframework.verify.tables.repeated_count_conformance import RepeatedCountConformance
 
 
-class Partitions(_Blocks):
+class Partitions(BlockEngine):
     """Right: six blocks, as on a cluster."""
 
     name = "partitions"

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpframework.facts.errors import InputError
 from dpframework.tables.coded_table import Table, places_in_order
 from dpframework.tables.encoded_row_blocks import Block
-from dpframework.tables.engine_base import InMemory
+from dpframework.tables.in_process_engines import InMemory
 
 
 def columns_of(table: Table) -> Block:

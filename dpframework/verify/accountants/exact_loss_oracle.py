@@ -29,7 +29,7 @@ from dpframework.plan.plan import Plan
 from dpframework.queries import Query
 from dpframework.tables.coded_table import Table
 from dpframework.tables.encoded_row_blocks import cells_of
-from dpframework.tables.engine_base import InMemory
+from dpframework.tables.in_process_engines import InMemory
 
 SCHEMA = Schema([Boolean("a"), Categorical("c", ["x", "y", "z"])])
 KINDS = tuple(itertools.product(range(2), range(3)))  # all kinds of rows, as codes of the two attributes

@@ -12,7 +12,7 @@ from unittest import mock
 
 from dpframework.tables.crosstab_counts import joint_counts_of
 from dpframework.tables.encoded_row_blocks import Block
-from dpframework.tables.engine_base import Threads, _Blocks
+from dpframework.tables.in_process_engines import BlockEngine, Threads
 from dpframework.verify.tables.small_table_engine import RowsHandle, SmallTables
 
 ROWS_OF_TILE = 3  # so few that even a small table has several tiles
@@ -25,7 +25,7 @@ def by_tables(functions: Sequence[Callable[[Block], Any]]) -> list[Callable[[Blo
 
 
 @final
-class ByTables(_Blocks):
+class ByTables(BlockEngine):
     """An engine that counts the cross tables of queries that name any, and counts other queries as usual."""
 
     name = "by-tables"
@@ -43,7 +43,7 @@ class ByTables(_Blocks):
 
 
 @final
-class Together(_Blocks):
+class Together(BlockEngine):
     """An engine with three blocks, each on a thread. Like a cluster, it is asked for several counts in one call."""
 
     name = "together"

@@ -32,7 +32,7 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Histogram
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contribution_bounding import KEY_BYTES
-from dpframework.tables.engine_base import InMemory
+from dpframework.tables.in_process_engines import InMemory
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
 from dpframework.tables.reading_in_worker_pieces import read_in_pieces
 from dpframework.tables.unread_table_files import TableFiles

@@ -17,7 +17,7 @@ import abc
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -29,7 +29,8 @@ from dpframework.facts.schema import Schema
 from dpframework.queries import Counting, Histogram, JointHistogram, Query
 from dpframework.tables.crosstab_counts import Crosstab, JointCounts, UnitPlaces
 from dpframework.tables.encoded_row_blocks import Block
-from dpframework.tables.engine_base import Engine, InMemory, Rows
+from dpframework.tables.engine_base import Engine, Rows
+from dpframework.tables.in_process_engines import InMemory
 from dpframework.tables.unread_table_files import TableFiles
 from dpframework.verify.tables.engine_tables import (
     ALL,
@@ -54,6 +55,7 @@ from dpframework.verify.tables.leak_conformance import LeakConformance
 from dpframework.verify.tables.repeated_count_conformance import RepeatedCountConformance
 from dpframework.verify.tables.unit_sample_check import assert_units_sampled
 
+Masks: TypeAlias = Callable[[int], NDArray[np.bool_]]
 ODD_ROWS = 4_000  # the rows of a table with labels and numbers that databases confuse
 FEW_ROWS = 300  # the rows of such a table that is read by other rules
 LARGE = (70_000, 12_000, 1_001)  # the rows of large files, the first with more rows than 16 bits can count
@@ -185,9 +187,7 @@ class EngineConformance(RepeatedCountConformance, LeakConformance):
         self._require(found == expected, "counts_of returns other counts for several sets of rows than counts does")
         self.engine.drop(rows)
 
-    def _compare_samples(
-        self, rows: Rows, expected: Rows, masks: Callable[[int], NDArray[np.bool_]], what: str
-    ) -> Rows:
+    def _compare_samples(self, rows: Rows, expected: Rows, masks: Masks, what: str) -> Rows:
         """Sample rows, and compare the sample with the same sample in memory. Return the handle of the engine's sample.
 
         `masks` is a function of a number of rows. It returns whether each of these rows is drawn, shape (rows,).

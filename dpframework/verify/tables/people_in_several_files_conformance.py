@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dpframework.facts.privacy_unit import PrivacyUnit
-from dpframework.tables.engine_base import Engine, InMemory, Rows
+from dpframework.tables.engine_base import Engine, Rows
+from dpframework.tables.in_process_engines import InMemory
 from dpframework.tables.unread_database_table import DatabaseTable
 from dpframework.tables.unread_table_files import TableFiles
 from dpframework.verify.tables.engine_tables import miscount

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import DPFrameworkError
 from dpframework.queries import BoundedSum, Counting, JointHistogram, Query
 from dpframework.tables.encoded_row_blocks import Block
-from dpframework.tables.engine_base import Engine, InMemory
+from dpframework.tables.engine_base import Engine
+from dpframework.tables.in_process_engines import InMemory
 from dpframework.verify.tables.engine_tables import (
     CASES,
     GROUP,

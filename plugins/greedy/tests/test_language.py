@@ -18,7 +18,7 @@ from dpframework_greedy.successive_choices import Group
 from dpframework_greedy.surplus_score import Surplus
 
 import dpframework as dpf
-from dpframework.tables.engine_base import InMemory, Threads
+from dpframework.tables.in_process_engines import InMemory, Threads
 
 SCHEMA = dpf.Schema(
     [

@@ -21,7 +21,7 @@ from dpframework import (
     Threads,
 )
 from dpframework.tables.encoded_row_blocks import cells_of
-from dpframework.tables.engine_base import _Blocks
+from dpframework.tables.in_process_engines import BlockEngine
 
 SCHEMA = Schema(
     [
@@ -245,7 +245,7 @@ def test_scores_of_parts_are_the_same_whatever_was_counted_before(table, engine,
 def test_the_last_part_is_not_counted(table):
     counted = []
 
-    class Watched(_Blocks):
+    class Watched(BlockEngine):
         name = "watched"
 
         def map(self, rows, function):

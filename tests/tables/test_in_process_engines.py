@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.tables import engine_base, row_block_parts_by_attribute_values
+from dpframework.tables import in_process_engines, row_block_parts_by_attribute_values
 from dpframework.tables.built_in_engines import BUILT_IN
 from dpframework.tables.count_width import in_64_bits
 from dpframework.tables.encoded_row_blocks import TILE, Block, HiddenColumn, PackedIndex, cells_of, pack_index
@@ -60,7 +60,7 @@ def test_threads_sum_to_what_one_block_has(rows: int, threads: int, seed: int) -
 def test_many_rows_are_cut_into_blocks_and_sum_to_the_same(engine: dpf.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     data = table(50, seed=1)
     whole = all_counts(dpf.InMemory(), data)
-    monkeypatch.setattr(engine_base, "MOST_ROWS", 7)
+    monkeypatch.setattr(in_process_engines, "MOST_ROWS", 7)
     assert len(engine.load(data)) == 8
     assert all_counts(engine, data) == whole
 
