@@ -1,9 +1,10 @@
 """The base class of the everyday miners, with their budget and the mechanisms that spend it.
 
 The budget is a pure epsilon or a rho. An epsilon is spent by Laplace noise (on integers, for counts) and by
-permute-and-flip. A rho is spent by Gaussian noise and by the exponential mechanism. At the same error, these cost less
-rho than the others. So if many releases share one delta, there is less noise with a rho. Miners of several counts may
-use noise of another shape, which fits these counts better (see `cell_count_miner_base` and `marginals_miner`).
+permute-and-flip. A rho is spent by Gaussian noise and by the exponential mechanism. At the same error, these two cost
+less rho than Laplace noise and permute-and-flip. So if many releases share one delta, there is less noise with a
+rho. Miners of several counts may use noise of another shape, which fits these counts better (see
+`cell_count_miner_base` and `marginals_miner`).
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class HistogramMiner(TableMiner):
         return None
 
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
-        """Return the attribute with its bins. For bins that earlier steps will release, the plan takes equal widths."""
+        """Return the attribute with its bins. If earlier steps release the bins, the plan assumes equal widths."""
         attribute, bins = schema[self.attribute], self.bins
         if self.own_sources and isinstance(bins, tuple):
             bins = len(bins) + 1
@@ -147,7 +147,7 @@ class HistogramMiner(TableMiner):
         return self.plan_step(query, schema, uses=map(beside, self.own_sources))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the name of the attribute if its raw values are read, since its bins are not the schema's bins."""
+        """Return the attribute's name if the bins are not the schema's, since raw values are read then."""
         return (self.attribute,) if self.own_sources else super().values_read(schema)
 
     def mine_rows(self, table: PrivateTable) -> Frequencies:

@@ -10,10 +10,14 @@ factor of V_A in the weighted mean, and q_A the squared l2 change of the residua
 - zCDP: V_A = (sum of sqrt(q g)) sqrt(q_A / g_A), at rho 1/2;
 - Laplace noise: V_A = 2 (sum of cbrt(g))**2 cbrt(g_A)**-2, at epsilon 1.
 
-Let Var(u) be the vector of the variances of the marginals' cells with this noise. The best u is found by repeating u <-
-u Var(u) / (sum of u Var(u)), beginning with equal weights. Each step gives two bounds on the smallest possible largest
-variance. The largest entry of Var(u) is an upper bound, and the weighted mean is a lower bound. The search ends when
-the bounds differ by at most the share `GAP`, or after `MOST_STEPS` steps. All of this follows from public facts.
+Let Var(u) be the vector of the variances of the marginals' cells with this noise. To find the best u, begin with equal
+weights and repeat::
+
+    u <- u Var(u) / (sum of u Var(u))
+
+Each step gives two bounds on the smallest possible largest variance. The largest entry of Var(u) is an upper bound, and
+the weighted mean is a lower bound. The search ends when the bounds differ by at most the share `GAP`, or after
+`MOST_STEPS` steps. All of this follows from public facts.
 
 For noise in the shape of blocks (`BlockNorm`) there is no such closed form. If this noise is allowed, the largest
 variances of three plans are predicted, and the best plan is used: Laplace noise with the weights that were found, the
@@ -46,7 +50,7 @@ _LEAST = 1e-9
 class Saddle:
     """Weights of marginals, with bounds that show how close they are to the best weights.
 
-    The noise that is best for some weights has the smallest mean of the variances, weighted by them.
+    The noise that is *best* for some weights is the noise with the smallest weighted mean of the variances.
 
     Attributes
     ----------

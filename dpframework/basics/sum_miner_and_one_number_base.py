@@ -82,11 +82,11 @@ class NumberMiner(GroupedMiner):
             found = parts[0].given[source]
             inputs["bounds"] = found.lower, found.upper
             query = attrs.evolve(query, lower=found.lower, upper=found.upper)
-        # Not `PrivateTable.release_many`, since a table of the first rows of each unit is of another class.
+        # Call the method of the given table, since a table of the first rows of each unit is not a `PrivateTable`.
         return parts[0].release_many([(part, name, inputs) for part in parts]), query
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attribute's name, and those that `where` compares with a number that is not a public cut."""
+        """Return the names of the attribute and of all that `where` compares with a number that is not a public cut."""
         return list(dict.fromkeys([self.attribute, *values_compared(schema, self.where)]))
 
     def biases(self, query: WithinBounds) -> Iterator[str]:
@@ -143,8 +143,8 @@ def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Examp
     row at the upper public bound is removed, or is replaced by a row at the lower public bound. Of the 13 other rows,
     seven are near the lower bound and six at the upper bound. So with all 14 rows, every number between the two ends is
     a median. If `between` is not 0, the witness for a replaced row has about `between` rows near the middle in place of
-    the 13. Then both released bounds are narrower. The last counts in the search for bounds change by the most that
-    they can, and so does a sum.
+    the 13. Then both released bounds are narrower, and the replaced row changes two things by as much as possible: the
+    last counts in the search for bounds, and the sum.
     """
     from dpframework.basics.bounds_miner import PrivateBoundsMiner
     from dpframework.basics.row_cap_selection_miner import released_rows_example

@@ -118,8 +118,8 @@ class Check:
         Raises
         ------
         InputError
-            If `examine` fails, or yields anything but pairs of a severity and a text. A finding that cannot be read may
-            be one that refuses the plan, so such a plan is neither checked nor run.
+            If `examine` fails, or yields anything but pairs of a severity and a text. What cannot be read may be a
+            finding that refuses the plan, so the plan is neither checked nor run.
         """
         what = f"check {self.code} ({self.title})"
         try:

@@ -51,7 +51,7 @@ _UNFIT = "the data does not fit the schema; correct the cells or the schema"
 
 WARNING = (
     "warning: this schema is inferred from private data and is not private: "
-    "bounds, cuts and values may give a row away; a study must allow 'schema-inferred-from-data' to use it"
+    "bounds, cuts and values may reveal a row; a study that uses it must allow 'schema-inferred-from-data'"
 )
 
 SHOWS_ROWS = "NOT private: this shows what is in the rows, so only the data's owner may see it"
@@ -181,7 +181,7 @@ def _require_encodable(text: str) -> None:
 
 
 def _name_options(sentence: str) -> str:
-    """Return the sentence of an error, with options in place of parameters in its remedy, which follows the last "; ".
+    """Return an error's sentence with parameters replaced by options in the remedy, which follows the last "; ".
 
     A name in quotes is the name of a column, and stays as it is.
     """
@@ -209,7 +209,7 @@ def _draft(file: Path, right: Path | None, key: str | None, choices: dict[str, A
             raise InputError("--read, --sheet, --table and --query are for one file; leave them out for two views")
         return SchemaDraft(infer_two_view_schema(file, right, id=key, **choices), ())
     except InputError as error:
-        # Each sentence ends with a remedy that names parameters of `infer_schema`. Here these are options.
+        # Each sentence ends with a remedy that names parameters of `infer_schema`. This command has options instead.
         raise InputError(". ".join(map(_name_options, str(error).split(". ")))) from None
 
 

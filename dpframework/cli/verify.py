@@ -85,7 +85,7 @@ def verify(
     runs: Runs = 100,
     seconds: Annotated[
         int,
-        number_option("About how many processor seconds all tests may take. Tests left out are named."),
+        number_option("About how many processor seconds all tests may take. The report names those left out."),
     ] = 45,
     seed: Annotated[int, number_option("The seed of the made-up tables. The same seed gives the same report.")] = 0,
     rows_per_unit: Annotated[int, number_option("The most rows of a privacy unit. A study file states its own.")] = 1,
@@ -142,8 +142,8 @@ def _kind(subject: str) -> str:
         return "a study file"
     if subject.endswith(".json"):
         raise InputError(
-            f"{subject}: a plan holds no schema to make tables from; give the study file (.toml) that it was made "
-            "from, or the name of a miner in it"
+            f"{subject}: a plan has no schema, which the made-up tables need; give the study file (.toml) that the "
+            "plan was made from, or the name of one of its miners"
         )
     named = {
         "a miner": registry().miners,
@@ -273,7 +273,7 @@ def _show(found: Verification) -> None:
 
 
 def _lines(found: Verification) -> Iterator[str]:
-    """Yield lines on passed tests that are in no table, on claims that are far from tight, and on problems."""
+    """Yield a line for each passed test that no printed table shows, each claim far from tight, and each problem."""
     from dpframework.verify.miners.audit_report import NEAR
 
     yield from (str(sampler) for sampler in found.samplers if sampler.passed)

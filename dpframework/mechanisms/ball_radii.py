@@ -56,7 +56,7 @@ class RadiusWeights:
         bits, number = self._bits, numbers.bits(self._bits)
         while True:
             below, above = self.between(bits)
-            # The uniform number lies between `number` and `number` + 1, in units of 2**-bits. This is the first k whose
+            # The uniform number lies between `number` and `number` + 1, in units of 2**-bits. Find the first k whose
             # cumulative probability is surely at least the upper end.
             k = bisect.bisect_left(below, number + 1)
             if k < len(below) and (k == 0 or above[k - 1] <= number):
@@ -127,7 +127,7 @@ def log_normalizer(space: BallsOfPoints, scale: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def mean_squares(space: BallsOfPoints, scale: float) -> Mapping[int, float]:
-    """Return the mean square of an entry of the noise, which is its variance, by the size of its histogram or block.
+    """Return the variance (mean square) of an entry of the noise, by the size of the histogram or block that it is in.
 
     Let g_k be the coefficients of the sums of squares of this entry (see `BallPolynomials`), and g(q) the sum of
     g_k q**k. The sum of the squares over all integer points, each times exp(-norm / scale), is g(q) / (1-q)**(D+2). So

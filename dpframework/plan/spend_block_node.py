@@ -20,8 +20,8 @@ change the argument.
 So a block composes like one release whose losses are the caps. If only epsilon is capped, rho is half the square of
 that cap. Under replace-one a row may leave one part of the table and enter another, which costs the add-or-remove
 losses of two blocks. So if a block is released from parts, its add-or-remove losses are limited to half of each cap. If
-a unit has several rows, a release may depend on some of them only. Its loss is then at most their share of the loss for
-all rows (see `accountant.composition`), and shares add up.
+a unit has k rows and a release depends on only r of them, the release loses at most r / k of its loss for all k rows
+(see `accountant.composition`), and these shares add up.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from dpframework.mechanisms.selection import BoundedRange
 from dpframework.plan.nodes import Node, Step, require_query, validate_plan_name
 from dpframework.queries.base import Query
 
-#: The parameters of mechanisms that a miner chooses for each release.
+#: A miner chooses these parameters of the mechanism for each release.
 AMOUNTS = ("epsilon", "rho", "delta")
 
 _FINEST = 10**6  # roots are rounded up to multiples of 1 / _FINEST
@@ -188,7 +188,7 @@ class Spend(Node):
         return Losses(limits.pure, ByRelation(*map(smaller, Relation)), limits.delta)
 
     def amount_without_claim(self, losses: Losses, relation: Relation) -> str | None:
-        """Return "epsilon", "rho" or "delta" if it is capped and a release has no claim in it, or else None."""
+        """Return the first capped amount, such as "epsilon", in which a release has no claim; None if there is none."""
         claims = {"epsilon": losses.pure, "rho": losses.zcdp, "delta": losses.delta}
         capped = [name for name, cap in attrs.asdict(self.caps).items() if cap is not None]
         return next((name for name in capped if claims[name].under(relation) is None), None)
@@ -276,7 +276,7 @@ def kind(
         None if bound is None else positive(bound, what) for bound, what in ((least, "least"), (most, "most"))
     )
     if lower is not None and upper is not None and lower > upper:
-        raise InputError(f"kind '{name}': least is {decimal_text(lower)}, above most, {decimal_text(upper)}")
+        raise InputError(f"kind '{name}': least is {decimal_text(lower)}, which is above most = {decimal_text(upper)}")
     amount_of(mechanism)
     return Kind(name, query, mechanism, lower, upper, times, names_of(assumptions), dict(parameters))
 
@@ -330,10 +330,12 @@ def _step(one: Kind, caps: Amounts, where: str) -> Step:
     amount = amount_of(one.mechanism)
     given = {amount: _largest(one.mechanism, caps, where) if one.most is None else one.most}
     if one.least is not None and one.least > given[amount]:
-        raise InputError(f"{where}: least is {decimal_text(one.least)}, above {decimal_text(given[amount])}")
+        raise InputError(
+            f"{where}: least is {decimal_text(one.least)}; the caps allow at most {decimal_text(given[amount])}"
+        )
     if "delta" in {field.name for field in attrs.fields(one.mechanism)}:
         if not caps.delta:
-            raise InputError(f"{where} has a delta of its own, which the block caps at 0; give delta")
+            raise InputError(f"{where} has a delta of its own, which the block caps at 0; give the block a delta")
         given["delta"] = caps.delta
     try:
         mechanism = one.mechanism(**given, **one.parameters)
@@ -350,7 +352,7 @@ def _largest(mechanism: type[Mechanism], caps: Amounts, where: str) -> Fraction:
     """Return the largest parameter of one release that the caps allow. A cap on rho also limits a pure epsilon."""
     if amount_of(mechanism) == "rho":
         if caps.rho is None:
-            raise InputError(f"{where}: {mechanism.name} releases at a rho, which the block does not cap; give rho")
+            raise InputError(f"{where}: {mechanism.name} costs rho, which the block does not cap; give the block a rho")
         return caps.rho
     bounds = [] if caps.epsilon is None else [caps.epsilon]
     if caps.rho is not None:

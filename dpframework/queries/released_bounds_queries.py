@@ -146,12 +146,12 @@ class ScaledSums(GroupNumbers):
     (a + b) / 2, and M is the larger of the rounded b - c and c - a. The rounded x - c never falls as x rises. So what
     the row adds is in [-1, 1], even if few floats lie between the bounds.
 
-    So adding a row raises a sum by at most R or lowers it by at most F, each 1 or 0. Replacing a row that stays in its
-    group changes the sum by at most D = R + F - m. Here m is the smallest size of t for any a and b. If both public
-    bounds have the same sign and every row adds a number, m is the smaller size of a public bound divided by the larger
-    one. Otherwise m is 0. If the row goes to another group, it changes two sums by at most 1 each. The l1 change
-    is at most 2 in both cases, or D with a single group. The squared l2 change is at most max(D**2, 2), or D**2 with a
-    single group. The linf change is at most max(D, 1), or D with a single group.
+    So adding a row raises a sum by at most R or lowers it by at most F, where R and F are 0 or 1. Replacing a row that
+    stays in its group changes the sum by at most D = R + F - m. Here m is the smallest size of t for any a and b. If
+    both public bounds have the same sign and every row adds a number, m is the smaller absolute value of the public
+    bounds divided by the larger one. Otherwise m is 0. If the row goes to another group, it changes two sums by at most
+    1 each. The l1 change is at most 2 in both cases, or D with a single group. The squared l2 change is at most
+    max(D**2, 2), or D**2 with a single group. The linf change is at most max(D, 1), or D with a single group.
 
     The input is `bounds`, as for `AtReleasedBounds`. `unit` returns the two numbers that turn a sum of t into a sum of
     values.

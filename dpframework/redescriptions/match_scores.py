@@ -1,11 +1,12 @@
-r"""Matches of tests of two views, scored in rows, so that one row moves a score by at most 1 on any table.
+r"""Scores of matches between tests of two views, in numbers of rows. One row moves a score by at most 1 on any table.
 
 A *view* is a set of attributes. A *test* is a literal: a value of an attribute, or "below a public cut". A *match* is
 one test of each of two views, in one of two orientations: both should hold for the same rows, or one exactly where the
 other does not. A match's *sides* are its two tests; in the second orientation the right test is negated. B is the
 number of rows for which both sides hold. N is the number of rows for which both attributes are known and neither side
-holds. A is the number of all other rows for which at least one attribute is known. For a row with a missing value
-neither the test nor its negation holds. The row counts in A if the other attribute is known, and nowhere otherwise.
+holds. A is the number of all other rows for which at least one attribute is known. If a row lacks the value of an
+attribute, neither a test of that attribute nor its negation holds. The row counts in A if the other attribute is known,
+and nowhere otherwise.
 
 **The score.** With w the target for the Jaccard index and c a public number of rows,
 
@@ -17,13 +18,14 @@ q by 1 - w or 0. In A it lowers q by w. So q moves by an amount in [-w, 1 - w], 
 the length of that interval, for every w and c. A replaced row moves q by at most w + (1 - w) = 1, when it goes from A
 to the smaller of B and N or back.
 
-**Few rows.** Large matches hide small ones, which cannot gain more than their rows. With a public number m of rows,
+**Few rows.** A match cannot score more than its number of rows, so large matches hide small ones. With a public number
+m of rows,
 
     q = min((1 - w) min(B, N, c), w (m - B)) - w A
 
-is positive only if fewer than m rows are in B. With A = 0 and large N and c it is largest at B = w m, where both terms
-are equal. A row in B lowers the second term by w, and a row in A lowers q by w. So q moves by an amount in [-w, 1 - w]
-as before, and by at most w + (1 - w) if a row is replaced.
+is positive only if B is below m. With A = 0 and large N and c, this q is largest at B = w m, where both terms are
+equal. A row in B lowers the second term by w, and a row in A lowers q by w. So q moves by an amount in [-w, 1 - w] as
+before, and by at most w + (1 - w) if a row is replaced.
 
 **Different from a known set.** Let S be a set of rows given by public descriptions. Let M be the set of rows that B
 counts, or the set that N counts. With d the largest Jaccard index of M and S that is allowed, the term::
@@ -63,7 +65,7 @@ from dpframework.redescriptions.common_row_counts import Sets, ViewTests, common
 from dpframework.tables.crosstab_counts import JointCounts
 from dpframework.tables.encoded_row_blocks import Block
 
-DISTINCT = Fraction(7, 10)  # a match is too similar to a known set if its rows have this Jaccard index with the set
+DISTINCT = Fraction(7, 10)  # a match is too similar to a known set if the Jaccard index of their rows is this or more
 GIVEN_CAP = public("cap", 0, 10**18)  # a cap given at run time; every table has fewer than 10**18 rows
 
 Floats = NDArray[np.float64]
@@ -81,7 +83,7 @@ def binary_tests(attribute: Attribute) -> list[Literal]:
     if isinstance(attribute, Numeric):
         return [Below(attribute.name, cut) for cut in attribute.interior_cuts]
     size = attribute.size - (attribute.missing_code is not None)
-    # For two values, a test of the second is enough. For a Boolean that is "true", which reads better.
+    # A single value is not tested. Of two values only the second is tested: for a Boolean, "true" reads better.
     first = {1: 1, 2: 1}.get(size, 0)
     return [Equals(attribute.name, label) for label in attribute.labels[first:size]]
 
@@ -123,7 +125,7 @@ class Match:
 
 @attrs.frozen(eq=False)
 class _Matches(Sequence[Match]):
-    """The allowed matches of two lists of tests, in the order of their scores. Each is built when it is read."""
+    """The allowed matches of two lists of tests. Match k has the score at position k, and is built when it is read."""
 
     left: tuple[Literal, ...]
     right: tuple[Literal, ...]
@@ -164,9 +166,9 @@ class MatchScores(CandidateScores):
     given_cap
         Whether a cap may be given at run time, from a release. The smaller of both caps counts.
     most
-        The public number of rows below which B should be, m. None for any number.
+        The public number of rows m that B should stay below. None for no limit.
     followed
-        Whether another choice from the same rows follows. Then counts are kept for it, which changes no score.
+        Whether another choice from the same rows follows. If so, counts are kept for it. Scores do not depend on this.
 
     Raises
     ------
@@ -300,7 +302,8 @@ class MatchScores(CandidateScores):
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Floats:
         """Return the scores of all matches. Known sets of the last choice on these rows are not counted again.
 
-        A score is a minimum, and one more known set adds one term to it. So the earlier scores are enough to go on.
+        A score is a minimum, and one more known set adds one term to it. So the earlier scores need not be computed
+        again: each becomes the minimum of itself and the new term.
         """
         if not self.followed:
             return np.asarray(super().evaluate(engine, rows, **inputs))
@@ -333,7 +336,7 @@ class MatchScores(CandidateScores):
         return math.inf if self.most is None else float(self.most)
 
     def _cap(self, inputs: Mapping[str, Any]) -> float:
-        """Return the number of rows beyond which a match gains nothing, by the planned and by the given cap."""
+        """Return the number of rows beyond which a match gains nothing: the smaller of planned and given caps."""
         caps = [math.inf if self.cap is None else float(self.cap)]
         if self.given_cap and "cap" in inputs:
             caps.append(float(inputs["cap"]))
@@ -356,7 +359,7 @@ class MatchScores(CandidateScores):
         return scores
 
 
-_KNOWN = np.array([1])  # the number of the set of rows where a test's attribute is known
+_KNOWN = np.array([1])  # the position, in `_two_tests`, of the set of rows where the attribute of the test is known
 
 
 def _two_tests(both: int, one: int, neither: int) -> NDArray[np.int64]:

@@ -13,10 +13,10 @@ holds for nearly the same rows without it.
 distribution expects. It adds fresh noise of the same variance, fits again from the uniform distribution, and reads the
 combinations that are shown. The root mean square by which a Jaccard index changes in these repetitions is its standard
 error. This lacks the error of the model itself, which matters for three matches that no table counts together. The
-model's error is estimated from three matches of one table: how far their index moves if the fit sees only pairs of
-matches. `Redescription.deviation` is the root of the sum of the squares of both errors. Intervals of 3.2 deviations
-(3.6 for a support) hold in 95 % of the cases, and stars are given at 3. This is measured and not proved
-(`docs/redescriptions.md`).
+model's error is estimated on trios of matches that a table does count together: it is how far their index moves if the
+fit sees only pairs of matches. `Redescription.deviation` is the root of the sum of the squares of both errors.
+Intervals of 3.2 deviations (3.6 for a support) hold in 95 % of the cases, and a star needs a margin of 3 deviations.
+This is measured and not proved (`docs/redescriptions.md`).
 
 All of this is post-processing of released counts.
 """
@@ -43,14 +43,14 @@ from dpframework.results.noisy_count_with_interval import Noisy
 REPLICATES = 14  # the repetitions of the bootstrap
 # Fourteen repetitions alone can agree by chance. So `POOLED` more are added, each as if it were off by `FLOOR`.
 POOLED, FLOOR = 3, 0.02
-MARGIN = 0.03  # how far a Jaccard index must be above the wanted one, since a model errs beyond the noise
+MARGIN = 0.03  # how far a Jaccard index must be above the wanted one, since the model has errors of its own
 LEAST_SHARE = 0.03  # the smallest support, as a share of the rows
 # A literal is left out if this changes fewer rows than the share `SAYS_NOTHING` of all, plus `OF_NOISE` deviations of
 # the noise of one count. Nested combinations need more deviations, since more of them are compared.
 SAYS_NOTHING = 0.015
 OF_NOISE, OF_NOISE_NESTED = 2.25, 3.0
 NESTED_FROM = 7  # from this many matches on, `and` and `or` are nested; fewer matches have more noise
-LIKELIEST = 1 << 13  # the number of likeliest states of a joint distribution on which candidates are compared
+LIKELIEST = 1 << 13  # candidates are compared on this many of the likeliest states of a joint distribution
 AT_ONCE = 128  # how many candidates are compared at a time
 PER_MATCH = 0.01  # how much one more match in a combination must add to the Jaccard index
 Masks = NDArray[np.bool_]
@@ -59,7 +59,7 @@ Masks = NDArray[np.bool_]
 @final
 @attrs.frozen(cache_hash=True)
 class Joined:
-    """Matches or their complements, joined by `and` or by `or`. Of three, two may be joined by the other word first.
+    """Matches or their complements, joined by `and` or by `or`. Two of three may be joined first, by the other word.
 
     Attributes
     ----------
@@ -366,8 +366,8 @@ def _without_idle_members(joined: Joined, shares: Floats, places: tuple[int, ...
 def _distinct(candidates: list[Candidate], joint: Joint) -> list[Candidate]:
     """Return, in order, the candidates that hold for other rows than those returned before them.
 
-    Rows are compared by the likeliest states of the joint distribution alone. Nine matches have a quarter of a million
-    states, and a few of these hold nearly all rows.
+    Only the likeliest states of the joint distribution are compared. Nine matches have a quarter of a million states,
+    and a few of these hold nearly all rows.
     """
     left, right, shares = joint.likeliest(LIKELIEST)
     places, kept = range(joint.matches), list[int]()

@@ -118,7 +118,7 @@ def cost_lines(plan: StudyPlan) -> list[str]:
 
 
 def standing_lines(plan: StudyPlan) -> list[str]:
-    """Return a heading, then one line for each step that says whether its sensitivity is proved, tested or declared.
+    """Return a heading, then one line for each step: whether its sensitivity is proved, tested or declared.
 
     Without records of `verify` there are no lines.
     """
@@ -138,7 +138,7 @@ def size_sentence(plan: StudyPlan) -> str:
 
 
 def bias_rows(rows: Iterable[ResultRow]) -> list[tuple[str, str]]:
-    """Return the biases of results, as pairs of the first few names of the results and a sentence on their bias."""
+    """Return pairs of the first few names of the results that share a bias, and a sentence on this bias."""
     found: dict[str, list[str]] = {}
     for row in rows:
         for bias in dict.fromkeys(bias for bound in row.published for bias in bound.biases):

@@ -1,4 +1,4 @@
-"""The interface of recorders: objects that record a run, such as the run of a ledger."""
+"""The interface of recorders: objects that record a run, such as a `LedgerRun`, which records it in a ledger."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Recorder(abc.ABC):
     """Records one run, and charges its plan before the first release.
 
-    A run accepts subclasses only. An object that has these methods by chance may be a ledger that charges nothing, and
-    the results would say that they were charged to it.
+    A run accepts subclasses only. Another object that happens to have these methods may charge nothing, although the
+    results would say that they were charged to it.
 
     Attributes
     ----------

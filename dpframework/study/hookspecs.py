@@ -14,12 +14,12 @@ hookimpl = pluggy.HookimplMarker("dpframework")
 
 @hookspec
 def dpframework_miners() -> list[type[Any] | EntryPoint]:  # type: ignore[empty-body]
-    """Return miner classes, or entry points with the names of miners, which are imported at their first use."""
+    """Return miner classes, or entry points named like the miners. An entry point is imported when first used."""
 
 
 @hookspec
 def dpframework_mechanisms() -> list[type[Any] | EntryPoint]:  # type: ignore[empty-body]
-    """Return mechanism classes, or entry points with the names of mechanisms."""
+    """Return mechanism classes, or entry points named like the mechanisms."""
 
 
 @hookspec

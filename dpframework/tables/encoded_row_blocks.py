@@ -96,7 +96,7 @@ def undeclared(name: str) -> InputError:
     """Return the error for a query that reads an attribute without declaring it."""
     return InputError(
         f"the query reads attribute '{name}', which it does not declare; name in `attributes` all that it may read, or "
-        "name none if it may read any"
+        "leave `attributes` empty if it may read any"
     )
 
 

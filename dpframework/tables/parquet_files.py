@@ -126,12 +126,12 @@ class ParquetFile:
         ------
         InputError
             If the file is damaged or claims far more cells than it can hold, if a column has decimals of too many
-            digits, or if the file's host stops answering. The sentence shows no cell.
+            digits, or if the file's host stops answering. The message shows no cell.
         """
         import polars as pl
         import polars.selectors as of
 
-        remedy = "some of its rows may have been read"  # so the errors are no `NotOpened`
+        remedy = "some of its rows may have been read"  # so these errors are not `NotOpened`
         names = [self.columns[k] for k in positions]
         asked = self._scan().select(names)
         self.require_short(names)
@@ -158,12 +158,13 @@ class ParquetFile:
                 yield [part[name] for name in names]
 
     def _read(self, action: Callable[[], T], kind: type[InputError], remedy: str) -> T:
-        """Run an action that reads the file, and tell a failed network from a damaged file.
+        """Run an action that reads the file. If it fails, say whether the network or the file is the cause.
 
         Raises
         ------
         InputError
-            If the action fails, with one sentence that shows no cell. Its class is `kind` if the network failed.
+            If the action fails. The message is one sentence that shows no cell. If the network failed, the class of the
+            error is `kind`.
         """
         from polars.exceptions import DuplicateError
 

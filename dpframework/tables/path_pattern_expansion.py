@@ -72,7 +72,7 @@ def files_at(places: Iterable[str | os.PathLike[str]]) -> list[str]:
 
 
 def require_once(files: Iterable[str]) -> None:
-    """Refuse a file that occurs twice, by whatever paths.
+    """Refuse a file that occurs twice, even if its two paths differ.
 
     Rows of such a file would count twice, so one row of the file could cause twice the loss that is claimed for it.
 

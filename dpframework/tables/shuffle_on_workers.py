@@ -1,11 +1,11 @@
 """A worker's share of a shuffle: its pieces' messages to buckets, and its buckets' answers to pieces.
 
-A piece is a part of a table that the worker reads. A bucket stands for a group of ids, and hears of them from all
-pieces (see `shuffle_by_id_hash`).
+A piece is a part of a table that the worker reads. A bucket is responsible for a group of ids, and gets messages about
+these ids from all pieces (see `shuffle_by_id_hash`).
 
-Workers ask each other for messages by Dask's calls of actors, over its connections (TLS, unless the owner trusts the
-network). No message passes through the scheduler or the client. Nor is a message the result of a Dask task. Dask would
-write results to its folder when memory is short, and tell the scheduler the size of each.
+Workers ask each other for messages by calling Dask actors, over Dask's connections (TLS, unless the owner trusts the
+network). No message passes through the scheduler or the client. No message is the result of a Dask task either,
+since Dask writes results to its folder when memory is short, and tells the scheduler the size of each result.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class WorkerPlace:
     address, actor
         The address of the worker, and the name of the object there that holds pieces.
     numbers
-        The pieces that the worker has spread, or the buckets that it has gathered.
+        The numbers of the pieces that the worker has spread, or of the buckets that it has gathered (see
+        `ShuffledPieces`).
     """
 
     address: str
@@ -46,7 +47,7 @@ class WorkerPlace:
 
 @final
 class ShuffledPieces:
-    """A worker's messages and states of the tables that are being shuffled. `end` forgets those of one table."""
+    """What a worker holds for each table that is being shuffled: messages and states, until `end` is called."""
 
     def __init__(self) -> None:
         # By the sender's kind, the table and the sender: the message to each receiver.

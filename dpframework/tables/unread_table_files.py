@@ -1,4 +1,4 @@
-"""The description of a table's files. No file is opened to make it, so other processes can be given it to read them.
+"""The description of a table's files. Making it opens no file, so it can be passed to processes that read the files.
 
 Tables of a database are described by the same options (see `UnreadTable` and `unread_database_table`).
 """
@@ -39,7 +39,7 @@ class UnreadTable:
     id
         The column that joins two views (see `read_two_views`).
     ordered
-        Whether samples may be drawn. If so, the rows must be in order, and a database numbers them.
+        Whether samples may be drawn. If so, the rows need a fixed order, and a database numbers them in that order.
     placed
         Whether the place of each row within its unit may be asked for. If so, a database numbers the rows of each unit.
     """
@@ -54,7 +54,7 @@ class UnreadTable:
     placed: bool = True
 
     def sources_by(self, names: Sequence[str]) -> dict[str, str]:
-        """Return, for each attribute's name, what errors call the table or the view that holds the attribute.
+        """Return, by attribute, the name that errors give to the table or the view that holds the attribute.
 
         `names` are the name of the only table, or the names of both views.
         """
@@ -238,7 +238,7 @@ class Piece:
         Raises
         ------
         InputError
-            If the piece cannot be read. The sentence shows nothing of its rows.
+            If the piece cannot be read. The message shows nothing of the rows.
         """
         from dpframework.tables.reading import add_blocks
 

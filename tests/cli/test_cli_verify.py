@@ -109,7 +109,7 @@ def test_the_miners_of_a_study_are_verified_without_its_data(tmp_path, capsys):
         (["dp-id3", "--runs", "5"], "--runs is 5"),
         (["dp-id3", "--relation", "swap"], "'swap' is unknown; accepted are add-or-remove-one, replace-one"),
         (["nowhere.toml"], "there is no such file"),
-        (["plan.json"], "plan.json: a plan holds no schema to make tables from; give the study file (.toml)"),
+        (["plan.json"], "plan.json: a plan has no schema, which the made-up tables need; give the study file (.toml)"),
         (["laplace", "--example", "max"], "--example has no effect on a mechanism; leave it out"),
         (["laplace", "--rows-per-unit", "1"], "--rows-per-unit has no effect on a mechanism; leave it out"),
         (["pure", "--relation", "replace-one"], "--relation has no effect on an accountant; leave it out"),

@@ -1,8 +1,8 @@
-"""The quality of redescriptions by exact supports, Jaccard indices and p-values. Not private.
+"""The quality of redescriptions, measured by exact supports, Jaccard indices and p-values. Not private.
 
 The reported numbers follow Mihelčić and Miettinen 2023, tables 3 to 5: the share of p-values up to 0.01, the median
-true Jaccard index, the median error of the noisy index, and Spearman's correlation of the two indices. The quartiles
-are those in the figures of the paper on Serenade (Karjalainen, Galbrun and Miettinen 2022).
+true Jaccard index, the median error of the noisy index, and Spearman's correlation of the two indices. Quartiles are
+reported too, since the figures of the paper on Serenade show them (Karjalainen, Galbrun and Miettinen 2022).
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ class RedescriptionQuality:
     supports
         The number of rows for which both sides of each redescription hold.
     p_values
-        The p-values by exact counts (see `Redescription.p_value`).
+        The p-values, from exact counts (see `Redescription.p_value`).
     rows
         The number of rows of the table.
     useful
-        Whether each redescription is useful. That takes four conditions: it is significant by exact counts; each of its
-        sides holds for at most a share `USEFUL_SHARE` of the rows; its exact index is at least `USEFUL_JACCARD`; and
-        its set of rows has a Jaccard index below `DIFFERENT` with that of each useful redescription before it.
+        Whether each redescription is useful. Four conditions must hold: its p-value is at most `SIGNIFICANT`; each of
+        its sides holds for at most a share `USEFUL_SHARE` of the rows; its exact index is at least `USEFUL_JACCARD`;
+        and its rows have a Jaccard index below `DIFFERENT` with the rows of each useful redescription before it.
     different
         Whether each redescription is useful and a finding of its own (see `distinct_redescriptions_and_idle_literals`).
     nothing
@@ -243,7 +243,7 @@ class Matching:
 
 
 def match_redescriptions(found: Sequence[Redescription], reference: Sequence[Redescription], table: Table) -> Matching:
-    """Find the nearest redescription for each one of a reference set, such as one mined without privacy. Not private.
+    """Find the nearest redescription for each in a reference set (such as a set mined without privacy). Not private.
 
     Raises
     ------
@@ -295,4 +295,6 @@ def select_redescriptions(found: Redescriptions, which: str | float) -> list[Red
         return list(found.pruned())
     if isinstance(which, int | float) and not isinstance(which, bool):
         return [one for one in found if one.support.value >= which]
-    raise InputError(f"keep is {which!r}; accepted are 'all', 'trusted', 'pruned', and a number, the least support")
+    raise InputError(
+        f"keep is {which!r}; accepted are 'all', 'trusted', 'pruned', and a number (the smallest noisy support)"
+    )

@@ -115,8 +115,8 @@ def redescriptions(trial: Trial, *, keep: str | float = "all") -> Mapping[str, f
     trial
         The trial. Its result is a `Redescriptions`.
     keep
-        The redescriptions to measure: "all", "trusted", "pruned", or a number, for those whose noisy support is at
-        least this number.
+        The redescriptions to measure: "all", "trusted" or "pruned". Or a number: then only redescriptions whose noisy
+        support is at least this number are measured.
 
     Raises
     ------

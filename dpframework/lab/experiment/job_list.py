@@ -60,7 +60,7 @@ def jobs_of(experiment: Experiment) -> list[Job]:
         plans.hash_of(cell)
     digests = {data.name: _digest_of(data) for data in experiment.data}
     of_methods = _method_versions(experiment)
-    # A built-in measure has only its name, since each key also holds the version of dpframework.
+    # The name of a built-in measure is enough, since each key also holds the version of dpframework.
     of_measures = {
         use.measure: use.measure.digest if isinstance(use.measure, Code) else use.measure for use in experiment.measures
     }

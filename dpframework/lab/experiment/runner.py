@@ -78,7 +78,8 @@ def run_experiment(
     PlanRefused
         If a check refuses a plan of the grid. Then no data file has been read, and nothing has been written.
     InputError
-        If a plan, a library or a file lacks something, nothing can be written, or another process works there.
+        If a plan cannot be made, a library, function or data file is missing, the folder cannot hold the results, or
+        another process is using the folder.
     RunStopped
         If the user interrupts the run, or a process dies. Finished cells are kept.
     """
