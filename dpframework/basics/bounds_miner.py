@@ -1,4 +1,4 @@
-"""The miner that finds bounds of a numeric attribute beyond which few rows lie, by noisy counts."""
+"""The miner that finds, from noisy counts, bounds of a numeric attribute beyond which few rows lie."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CLEAR = 2  # a difference is clear if it is at least this many standard deviati
 @final
 @attrs.frozen
 class PrivateBoundsMiner(SearchMiner):
-    """Bounds of a numeric attribute beyond which at most a share of the rows lie on either side.
+    """Bounds of a numeric attribute, with at most a given share of the rows beyond each bound.
 
     A schema needs public bounds, and safe bounds are often far too wide. This miner searches for both bounds at once,
     by bisection. For each bound, the miner keeps a range in which the bound may lie.
@@ -97,7 +97,7 @@ class _Search:
     def __init__(self, numeric: Numeric, looks: Looks, outside: float) -> None:
         self.bins = len(numeric.interior_cuts) + 1
         self._looks, self._outside = looks, outside
-        self._lower, self._upper = (0, self.bins - 1), (1, self.bins)  # the lowest and highest edge for each
+        self._lower, self._upper = (0, self.bins - 1), (1, self.bins)  # the lowest and highest edge of each range
 
     def run(self) -> tuple[int, int, int]:
         """Return the lower and the upper bound, as positions of edges, and the number of looks."""

@@ -1,4 +1,4 @@
-"""The mechanism of the noise of counts in disjoint cells.
+"""The choice of the noise that is added to counts in disjoint cells.
 
 The sensitivities are those of a histogram. An added row raises one cell by 1. Independent Laplace noise fits such a
 change, since its density depends on the l1 norm of the noise. A replaced row lowers one cell and raises another. If the

@@ -126,7 +126,7 @@ def _outline(done: Demo, width: int | None) -> Text:
     whole = plan_tree(done.plan, width)
     kept: list[Text] = []
     for line in whole.split("\n", allow_blank=True):
-        folded = line.plain.startswith("│")
+        folded = line.plain.startswith("│")  # a line below any part but the last
         if not folded:
             kept.append(line)
         elif not kept[-1].plain.startswith("│"):

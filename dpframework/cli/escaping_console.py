@@ -21,8 +21,7 @@ USUAL_WIDTH = 80
 class Screen(Console):
     """A console that does not interpret markup or emoji codes, and shows invisible characters as escapes.
 
-    A terminal that says it is narrower than `LEAST_WIDTH`, such as one of 0 columns, is taken for one of the usual
-    width.
+    If a terminal reports a width below `LEAST_WIDTH`, such as 0 columns, the console has the usual width.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -1,8 +1,8 @@
 """Type checks of arguments and fields. A value of a wrong type is refused in one sentence, before it is used.
 
-This module decides itself about annotations of plain classes, and accepts paths and lists of plain classes that fit.
-Typeguard decides about all else: functions, mappings, and paths and lists that do not seem to fit. Typeguard is loaded
-only when it is needed, since loading it takes half as long as loading numpy.
+This module itself checks annotations that name plain classes. It also accepts paths that fit, and lists of plain
+classes that fit. Typeguard checks all else: functions, mappings, and paths and lists that do not seem to fit. Typeguard
+is loaded only when it is needed, since loading it takes half as long as loading numpy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ R = TypeVar("R")
 #: Wider classes that are accepted. For a float, any real number is accepted, since a study's epsilon is a fraction. For
 #: a fraction, any rational number is accepted, such as a whole number.
 _NUMBERS: Mapping[Any, type] = {float: numbers.Real, Fraction: numbers.Rational}
-#: Generic types. Typeguard compares only the class of their values, not what these hold.
+#: Generic types for which typeguard checks only the class of a value, and not what the value holds.
 _BY_CLASS = (os.PathLike, Iterable)
 _SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -103,7 +103,7 @@ def require_field_types(instance: Any, where: str) -> None:
     Parameters
     ----------
     instance
-        The instance of an attrs class. An annotation with a name that the module of its class lacks is ignored.
+        The instance of an attrs class. An annotation is ignored if it uses a name that the class's module lacks.
     where
         The first words of the message.
 
@@ -198,7 +198,7 @@ def _argument_hints(kind: type) -> tuple[_Hint, ...]:
 
 
 def _read_hint(name: str, annotation: Any, names: dict[str, Any]) -> dict[str, Any]:
-    """Return a name's annotation as a type, by that name; empty if only a type checker can read the annotation."""
+    """Return a mapping from a name to its annotation as a type; empty if only a type checker can read it."""
     try:
         return typing.get_type_hints(types.SimpleNamespace(__annotations__={name: annotation}), names)
     except (NameError, AttributeError, TypeError, SyntaxError):
@@ -270,10 +270,10 @@ def _fits(value: Any, hint: Any) -> bool:
 
 @functools.cache
 def _rule(hint: Any) -> tuple[tuple[tuple[type, ...], bool], dict[Any, bool] | None]:
-    """Return the classes of an annotation (see `_classes`), and a cache for typeguard's checks of its sequences.
+    """Return the classes of an annotation (see `_classes`), and a cache of the answers that typeguard gave about it.
 
-    Whether a sequence of plain classes fits depends only on its class and the class of its first value. The
-    cache is None for any other annotation.
+    Only an annotation of sequences of plain classes has a cache. Whether a value fits it depends only on the class of
+    the value and the class of its first item. For any other annotation, the cache is None.
     """
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     return _classes(hint), {} if _is_sequence(origin, parts) and _classes(parts[0])[1] else None

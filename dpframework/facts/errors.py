@@ -52,7 +52,8 @@ class DoesNotFit(InputError):  # noqa: N818 - names what happened
     Attributes
     ----------
     kind
-        The declaration: "data-fits-schema", "rows", "max_rows" or "dates". A private run reveals nothing else.
+        The declaration: "data-fits-schema", "rows", "max_rows" or "dates". A private run reveals nothing else of
+        the error.
     """
 
     def __init__(self, message: str, *, kind: str = "data-fits-schema") -> None:
@@ -116,16 +117,16 @@ def is_failure(error: BaseException) -> bool:
 KINDS = ("data-fits-schema", "rows", "max_rows", "dates", "query timed out", "query cancelled")
 
 
-_BETWEEN = ("dpframework", "attr", "attrs", "typeguard", "")  # the functions that attrs writes are in no package
+_BETWEEN = ("dpframework", "attr", "attrs", "typeguard", "")  # "" since the functions that attrs writes have no package
 
 
 def raised_here(error: BaseException) -> bool:
-    """Tell whether dpframework's own code raised an error by itself, so that its text is known to quote no private row.
+    """Tell whether only dpframework's own code raised an error, so that the error's text quotes no private row.
 
-    A plugin may raise dpframework's errors too, and its texts may quote what it has read. It may also call
-    dpframework's code with what it has read, and the text of the error then quotes what was given. So the traceback,
-    from the first frame of dpframework on, must hold no other code than dpframework's, and that of packages which only
-    stand between two of its functions.
+    A plugin may raise dpframework's errors too, with a text that quotes what the plugin has read. It may also call
+    dpframework's code with what it has read, and then the text of the error quotes this. So from its first frame of
+    dpframework on, the traceback may hold only code of dpframework, of the standard library, and of packages that
+    merely stand between two functions of dpframework.
     """
     frames, ours = error.__traceback__, False
     while frames is not None:
@@ -138,7 +139,10 @@ def raised_here(error: BaseException) -> bool:
 
 
 def without_text(error: BaseException) -> BaseException:
-    """Return a request to end this process without its text, which Python would print and which may quote a row."""
+    """Return an exception that may leave this process. A request to end the process loses its text.
+
+    Python would print this text, which may quote a row. Any other exception is returned as it is.
+    """
     return SystemExit(1) if isinstance(error, SystemExit) and isinstance(error.code, str) else error
 
 

@@ -44,8 +44,9 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str
     """Return an HTML table. The first cell of each row is its head. Columns of numbers or intervals are aligned right.
 
     All other columns, and always the first one, are aligned left. The table sets no colours, so that it is readable in
-    light and dark themes and on exported pages. Alignments are marked as important, since VS Code's style sheet also
-    aligns heads and rows to the left with that mark. Without it numbers would not stand below their heads.
+    light and dark themes and on exported pages. Alignments are marked as `!important`, since VS Code's style sheet has
+    that mark too, where it aligns heads and rows to the left. Without the mark, numbers would not stand below their
+    heads.
 
     Examples
     --------

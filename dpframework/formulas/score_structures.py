@@ -50,7 +50,7 @@ class Parts:
     body: Formula
 
     def __attrs_post_init__(self) -> None:
-        """Refuse leaves that are not about parts, and a class's count outside sums and largest values over classes."""
+        """Refuse a leaf that is not about parts, and a class's count outside a sum or a largest value over classes."""
         _require(self.body, (Operation.PART, Operation.CLASS, *AGGREGATES), "parts")
         if n in _outside(self.body):
             raise InputError(f"'{self.body}' reads a class's count outside of a sum or a largest value over classes")
@@ -82,7 +82,7 @@ class Parts:
 
 
 def _outside(body: Formula) -> list[Formula]:
-    """Return the formulas that a formula is made of, without those within its sums and maxima."""
+    """Return a formula and its subformulas, without any sum or largest value over classes and what these contain."""
     if body.operation in AGGREGATES:
         return []
     return [body, *(found for part in body.parts for found in _outside(part))]
@@ -202,7 +202,7 @@ class Outer:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the formula, with the moves of its totals."""
+        """The SHA-256 of the formula, with the rise, fall and bound per row of its totals."""
         return _digest(self.form)
 
 

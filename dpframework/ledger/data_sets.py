@@ -107,7 +107,7 @@ class DataSet:
         return loss
 
     def release_outside(self, one: Outside, amount: PlanCharge | None) -> None:
-        """Add a release outside. A private one is charged even above the cap, since it was already made."""
+        """Add a release made outside the ledger. A private one is charged even above the cap: it was already made."""
         self.outside.append(one)
         if amount is not None:
             self.budget = attrs.evolve(self.budget.after(amount), outside=self.budget.outside + one.delta)
@@ -162,7 +162,7 @@ class DataSet:
         return {**amounts, "of_period": own.to_dict()}
 
     def require_period(self, period: str) -> None:
-        """Refuse a run that does not name one of the data set's periods, or that names one if it has none.
+        """Refuse a run that names none of the data set's periods, or names a period of a data set without periods.
 
         All periods of a data set have the same length, such as a month. So two periods are either equal or disjoint.
         """
@@ -187,8 +187,8 @@ class DataSet:
         outside = sum((one.epsilon for one in self.outside), Fraction(0))
         if loss is not None and loss.delta > self.delta:
             raise PlanRefused(
-                f"data set '{self.name}': over the cap of {which}: with releases outside and this plan the total delta "
-                f"is {float(loss.delta):.6g}, and the cap is {float(self.delta):.6g}"
+                f"data set '{self.name}': over the cap of {which}: with this plan and with releases outside this "
+                f"ledger, the total delta is {float(loss.delta):.6g}, and the cap is {float(self.delta):.6g}"
             )
         if loss is None or loss.epsilon is None or loss.epsilon + outside > self.epsilon:
             total = "no finite total" if loss is None or loss.epsilon is None else decimal_text(loss.epsilon + outside)
@@ -224,8 +224,8 @@ class DataSet:
             )
         if together.delta > self.delta:
             raise PlanRefused(
-                f"data set '{self.name}': over the cap: with releases outside and this plan the total delta is "
-                f"{float(together.delta):.6g}, and the cap is {float(self.delta):.6g}"
+                f"data set '{self.name}': over the cap: with this plan and with releases outside this ledger, the "
+                f"total delta is {float(together.delta):.6g}, and the cap is {float(self.delta):.6g}"
             )
 
     def require_verified(self, plan: AccountedPlan) -> None:
@@ -243,8 +243,8 @@ class DataSet:
         if missed:
             raise PlanRefused(
                 f"data set '{self.name}': all code of a plan must have been verified, at a tightness of "
-                f"{float(self.verified):g} or more: {'; '.join(missed)}; record it by "
-                "'dpframework verify --record FILE' and approve with --verified FILE"
+                f"{float(self.verified):g} or more: {'; '.join(missed)}; verify it with "
+                "'dpframework verify --record FILE', and approve the plan with --verified FILE"
             )
 
     def require_approved(self, plan: Plan, files: Sequence[bytes] = ()) -> Approval:
@@ -318,7 +318,7 @@ class DataSet:
                 return approval
         what = f"data set '{self.name}': plan {plan[:12]}"
         if not given:
-            raise PlanRefused(f"{what} is not approved; 'dpframework ledger approve' approves it, by its hash")
+            raise PlanRefused(f"{what} is not approved; approve it with 'dpframework ledger approve'")
         if given[-1].revoked is not None:
             raise PlanRefused(f"{what} is no longer approved; {given[-1].revoked} revoked the approval")
         if any(approval.left for approval in given):

@@ -69,7 +69,7 @@ def _write(value: Any, otherwise: Callable[[Any], Any], classes: frozenset[type[
         case enum.Enum() if known:
             return {"enum": _name_of(type(value)), "name": value.name}
         case np.ndarray() | np.generic() if value.dtype.kind in "biufcSU" and value.dtype.itemsize:
-            # A NumPy scalar is written with the shape None, which tells it from an array of shape ().
+            # A NumPy scalar is written with the shape None, since () is the shape of an array without dimensions.
             shape = list(value.shape) if isinstance(value, np.ndarray) else None
             text = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
             return {"array": text, "dtype": value.dtype.str, "shape": shape}
@@ -131,7 +131,7 @@ def _read(form: Any, known: Mapping[str, type[Any]]) -> Any:
                 raise InputError("holds an array of a type or shape that this dpframework does not know")
             array = np.frombuffer(base64.b64decode(text, validate=True), dtype=dtype)
             if len(array) != (1 if shape is None else math.prod(shape)):
-                raise InputError("holds an array of another length than its shape")
+                raise InputError("holds an array whose length does not fit its shape")
             return array[0] if shape is None else array.reshape(shape).copy()
         case {"float": str(text)}:
             return float.fromhex(text)

@@ -32,7 +32,8 @@ class _LatticeLaplace(PureMechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate. Integers stay integers."""
-        # In a subclass with its own `release`, `self.release_many` would call this method again, and never end.
+        # Not `self.release_many`: in a subclass with its own `release`, that method calls `release`. If `release` then
+        # calls this method, as its parent's, the calls would never end.
         (output,) = _LatticeLaplace.release_many(self, [answer], calibration, randomness)
         return output
 
@@ -152,7 +153,7 @@ def with_noise(answers: Sequence[Any], calibration: Calibration, draw: Callable[
 
 
 def from_lattice(points: np.ndarray[Any, Any], calibration: Calibration) -> Any:
-    """Return lattice points as numbers in units of the answer, of the same shape, or one point as a Python number."""
+    """Return lattice points in units of the answer: an array of the same shape, or a Python number for one point."""
     numbers = points if calibration.unit == 1 else points * float(calibration.unit)
     return numbers.item() if numbers.ndim == 0 else numbers
 

@@ -116,7 +116,7 @@ class PlannedPart:
         return attrs.evolve(self.bound_of(text, worst.calibration), steps=(worst.path, *others))
 
     def bound_of(self, what: str, calibration: Calibration) -> ErrorBound:
-        """Return the error bound of one release. A miner may refine the bound by what it knows."""
+        """Return the error bound of one release. A miner that knows more about the release may refine the bound."""
         within, mechanism = calibration.preview.within, calibration.mechanism
         on_numbers = type(mechanism).variance is not Mechanism.variance
         cells = calibration.facts.answer_length or 1
@@ -185,7 +185,7 @@ class PlannedPart:
         names
             The names of the steps, each the last part of a path.
         branch
-            The name of the branch that is likely by public facts, or "" for the branch with the largest error.
+            The name of the branch that public facts make likely, or "" for the branch with the largest error.
         cells
             The largest number of counts that are added up.
         """

@@ -19,7 +19,7 @@ P = TypeVar("P", bound=Plan)
 
 
 def _add_kinds(schema: dict[str, Any]) -> None:
-    """Add the kinds of nodes that define their own forms to the JSON Schema of plans."""
+    """Extend the JSON Schema of plans by those kinds of nodes that define their own JSON forms."""
     node = schema["$defs"]["node"]
     for kind in KINDS.values():
         if kind.form is not None:
@@ -63,8 +63,8 @@ def plan_from_json(
             raise InputError(
                 f"plan version {version!r} cannot be read; this dpframework reads version {SCHEMA_VERSION}"
             )
-        # The compiled schema is kept for later files. It cannot be kept if the table has more kinds than the schema
-        # defines.
+        # Without `more`, the compiled schema is kept for later files. If there are kinds of nodes that the schema file
+        # does not define, they are added to the schema, which is then compiled for each file.
         more = _add_kinds if any(kind.form is not None for kind in KINDS.values()) else None
         require_form(form, "dpframework.plan", "plan.schema.json", more=more)
         known = {m.name: m for m in mechanisms}

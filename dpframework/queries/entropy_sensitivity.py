@@ -1,4 +1,4 @@
-"""The largest change of an entropy when rows are added, on which the scores of several plugins rest.
+"""The most by which an entropy can grow when rows are added. The scores of several plugins rest on this bound.
 
 All entropies here are sums over counts, with f(x) = x log2(x) and h(n, k) = f(n + k) - f(n). Of N rows, let n_s rows
 have the value s of S, and let n_sy rows have the values s of S and y of Y. Then
@@ -10,8 +10,8 @@ Afterwards T_s = n_s + k_s rows have the value s, and there are at most R rows. 
 D_s = h(n_s, k_s) - sum over y of h(n_sy, k_sy). N H(Y|S) never falls. A single added row with the values s and y
 changes it by h(n_s, 1) - h(n_sy, 1). This is 0 or more, since h grows in its first argument.
 
-**One s.** h is concave in its first argument. So among all n_sy that add up to n_s, the sum over y is smallest if all
-n_s rows have the same y. With m = k_s - k_sy for that y, D_s is at most
+**One s.** h is concave in its first argument. So among all n_sy that add up to n_s, the sum of h(n_sy, k_sy) over y is
+smallest if all n_s rows have the same y. With m = k_s - k_sy for that y, D_s is at most
 
     h(n_s, k_s) - h(n_s, k_sy) - sum over the other y of f(k_sy) = h(T_s - m, m) - sum over the other y of f(k_sy).
 
@@ -27,8 +27,8 @@ with T. So its values at (T_s, m_s) for all s add up to at most its value at (R,
     the change is at most h(R - m, m) - max(0, m log2(m / (v - 1))) for some m from 0 to k.
 
 This bound grows in m up to v - 1 or R (v - 1) / v, whichever is larger. `entropy_change` returns its largest value
-among the whole numbers m. If m is a multiple of v - 1, it is attained by R - m equal rows and m rows that share the
-other values evenly. For one added row it is f(R) - f(R - 1), whatever v is.
+among the whole numbers m. If m is a multiple of v - 1, the bound is attained: R - m rows are equal, and m rows share
+the other values evenly. For one added row the bound is f(R) - f(R - 1), whatever v is.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ class FormulaScores(CandidateScores):
     The candidates are given at run time, as `candidates`, unless a subclass overrides that method. `count` returns each
     candidate's counts as an array. Its shape is (candidates, cells) for a formula of a few counts (`Cells`). It is
     (candidates, parts, classes) for a formula of the class counts of each part of a split (`Parts`). Sensitivities are
-    derived from the formula on small tables, without a solver. `dpframework prove` proves them for tables of any size.
+    bounds that fit the largest changes of the score on small tables (see `derive`). `dpframework prove` proves them for
+    tables of any size.
 
     Attributes
     ----------
@@ -77,9 +78,9 @@ class FormulaScores(CandidateScores):
     def claims(self) -> tuple[Claim, ...]:
         """The claims about the formula. By default `derive` finds them.
 
-        A subclass that declares its own claims bounds the rise and the fall. A replacement that it does not bound
-        counts as both. For units of several rows, it can add claims with a `group` of that many rows or more. Otherwise
-        the sum over the rows is used.
+        A subclass may declare its own claims. They must bound the rise and the fall. Without a claim about
+        replacements, a replacement counts as a rise and a fall. For units of several rows, add claims with a `group` of
+        that many rows or more. Otherwise the sum over the rows is used.
         """
         return tuple(found.claim for found in derive(self.formula))
 
@@ -165,8 +166,8 @@ def formula_sensitivity(
     shape
         The formula of the score.
     claims
-        The claims about its rise, its fall and its change under replacement. Without a claim about a replacement, it
-        counts as a rise and a fall.
+        The claims about the score's rise, its fall and its change under replacement. Without a claim about
+        replacements, a replacement counts as a rise and a fall.
     row_bound
         The largest number of rows, None for any.
     exact_rows
@@ -182,8 +183,8 @@ def formula_sensitivity(
     bounds = {claim.change: claim.bound for claim in claims}
     if missing := [change for change in (Change.RISE, Change.FALL) if change not in bounds]:
         raise InputError(
-            f"no claim about '{shape.text}' bounds its {' or its '.join(missing)} by one row; add one to "
-            "FormulaScores.claims"
+            f"no claim about '{shape.text}' bounds its {' or its '.join(missing)} when a row is added; add one "
+            "to FormulaScores.claims"
         )
     larger = None if row_bound is None else row_bound + (group if exact_rows else 0)
     steps = 1 if isinstance(shape, Cells) else group
@@ -201,7 +202,7 @@ def formula_sensitivity(
 
 
 def _claims_for(claims: Sequence[Claim], rows: int) -> tuple[Claim, ...]:
-    """Return, for each change, the claim about the fewest rows that covers a change by this number of rows."""
+    """Return one claim for each kind of change: of the claims for `rows` rows or more, the one for the fewest rows."""
     covering = [claim for claim in claims if claim.group >= rows]
     return tuple({claim.change: claim for claim in sorted(covering, key=lambda one: -one.group)}.values())
 

@@ -112,6 +112,7 @@ def _exact(node: Node, plan: StudyPlan) -> tuple[tuple[str, Fraction], ...]:
     for notion, kind in (("epsilon", PureAccountant), ("rho", ZCDPAccountant)):
         amount = plan.amount(kind, node)
         found[notion] = None if amount is None else amount.under(plan.relation)
+    # A step without a pure epsilon costs the rho that `loss_of` gives.
     alone = loss_of(node, plan) if found["epsilon"] is None else None
     if alone is not None and alone.epsilon is None:
         found["rho"] = alone.rho

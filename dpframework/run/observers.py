@@ -37,9 +37,9 @@ class Release:
 class Observer:
     """The base class of observers. Override `charged`, `released` or both; a run calls them at each charge and release.
 
-    Each observer gets its own read-only copy. Writing to an array raises `ValueError`. Any other change has no effect
-    on the miner, the ledger or other observers. An exception in an observer stops the run, since a release must not
-    follow a charge that could not be recorded. The error names the observer.
+    Each observer gets its own read-only copy of each charge and release. Writing to an array raises `ValueError`. Any
+    other change has no effect on the miner, the ledger or other observers. An exception in an observer stops the run,
+    since a release must not follow a charge that could not be recorded. The error names the observer.
 
     A run calls the methods and ignores what they return. It awaits nothing, so an `async` method is refused.
     """
@@ -60,7 +60,7 @@ EVENTS = ("charged", "released")
 
 
 def observer_fault(observer: Any) -> str | None:
-    """Return the reason why an observer would be told nothing, or could not record what it is told; None if it can.
+    """Return why an observer would be told nothing or could not record what it is told; None if there is none.
 
     Examples
     --------

@@ -194,12 +194,12 @@ class Registry:
         return brought
 
     def _all_checks(self) -> list[Check]:
-        """Return the checks of the core and of plugins. No wrapper can take the core's away."""
+        """Return the checks of the core and of plugins. A plugin that wraps the hook cannot remove the core's."""
         brought = self._objects("dpframework_checks", Check)
         hidden = [check for check in built_in_components.dpframework_checks() if check not in brought]
         if hidden:
             codes = ", ".join(check.code for check in hidden)
-            self._report(CORE, f"a wrapper of the hook dpframework_checks takes {codes} away; they are kept")
+            self._report(CORE, f"a wrapper of the hook dpframework_checks removes {codes}, which dpframework keeps")
         return hidden + brought
 
     def _all_observers(self) -> list[Observer]:
@@ -228,7 +228,7 @@ class Registry:
         return build_miner(self._kind(name), parameters)
 
     def share(self, share: Amount, kind: str | type[Miner], /, **parameters: Any) -> Share:
-        """Give a miner a share of its study's budget in place of an epsilon. `Study.add` accepts it like a miner.
+        """Return a miner with a share of its study's budget in place of an epsilon, for `Study.add`.
 
         Raises
         ------
@@ -254,7 +254,7 @@ class Registry:
 
 
 def _misfit(hook: str, thing: Any, base: type[Any]) -> str:
-    """Return the report of an object that a hook brings in place of an object of a class."""
+    """Return the report on a hook that brings an object of another class than `base`."""
     return f"its hook {hook} brings {type(thing).__name__}, not {base.__name__}"
 
 
@@ -282,7 +282,7 @@ def _import(point: EntryPoint, base: Any) -> tuple[Any, str | None]:
         return None, f"'{point.name}' cannot be imported ({type(error).__name__}: {_reason(error)})"
     fault = _fault(kind, base)
     if fault is None and kind.name != point.name:
-        fault = f"'{point.value}' has the name '{kind.name}', and is listed as '{point.name}'; list it by its name"
+        fault = f"'{point.value}' has the name '{kind.name}', but is listed as '{point.name}'; list it by its name"
     return kind, fault
 
 
@@ -307,7 +307,7 @@ def miner(name: str, /, **parameters: Any) -> Miner:
 
 
 def share(share: Amount, miner: str | type[Miner], /, **parameters: Any) -> Share:
-    """Give a miner a share of its study's budget, in place of an epsilon. `Study.add` accepts it like a miner.
+    """Return a miner with a share of its study's budget in place of an epsilon, for `Study.add`.
 
     Parameters
     ----------

@@ -225,8 +225,9 @@ class Results(Mapping[str, Any], Drawable):
     def load(cls, folder: str | os.PathLike[str]) -> Results:
         """Read the folder of a run, as written by `save` or the command `dpframework run`.
 
-        Each result is read as an object of its miner's class `Miner.result`. If the miner has no such class or is not
-        installed, the result is plain JSON: lists, numbers and texts. Reports show results as they did after the run.
+        Each result is read as an object of the class that its miner declares as `result`. If the miner declares none or
+        is not installed, the result is plain JSON: lists, numbers and texts. Reports show results as they did after the
+        run.
 
         Raises
         ------

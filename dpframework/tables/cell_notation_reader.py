@@ -1,4 +1,4 @@
-"""Read cells in the notation of their table, such as texts for missing values, decimal commas, dates and labels.
+"""Read cells in the notation of their table: its texts for missing values, decimal commas, dates and labels.
 
 The public options of a column (see `ReadOptions`) decide what each of its cells means, before the cells are encoded by
 the schema. Cells are read together for speed, but each gives the same result as if it were read alone.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def as_written(source: Source, schema: Schema, unit: PrivacyUnit = ROW) -> Source:
-    """Return a source whose columns are read by the schema's options.
+    """Return a source whose columns are read as the schema's options say.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ def as_written(source: Source, schema: Schema, unit: PrivacyUnit = ROW) -> Sourc
         The public facts about the table. If its `read` has no options for cells, the source itself is returned.
     unit
         The privacy unit. It may name a column of ids and a column of dates, which the schema need not list. In the
-        column of ids, only texts for missing values are replaced. The column of dates is read by the formats that the
-        options give for it.
+        column of ids, only texts for missing values are replaced. The column of dates is read in the formats that its
+        options list.
     """
     readers: dict[str, Callable[[Any, str], Any]] = {}
     for name in source.columns:
@@ -69,7 +69,7 @@ def as_written(source: Source, schema: Schema, unit: PrivacyUnit = ROW) -> Sourc
 
 
 def read_cells(attribute: Attribute, options: ColumnOptions, values: Any, where: str) -> Column:
-    """Return the cells of an attribute's column, read by the column's options.
+    """Return the cells of an attribute's column, read as the column's options say.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _numbers_of_series(options: ColumnOptions, series: pl.Series) -> tuple[NDArr
 
 
 def without_symbols(texts: pl.Series, symbols: Sequence[str]) -> pl.Series:
-    """Return texts without a symbol before or after the number, such as EUR or %, and without the space between."""
+    """Return texts without a symbol (such as EUR or %) before or after the number, and without the space beside it."""
     if not symbols:
         return texts
     either = "|".join(re.escape(symbol) for symbol in sorted(symbols, key=len, reverse=True))
@@ -187,7 +187,8 @@ def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np
     number = pl.when(text.str.contains(spelled)).then(plain).cast(pl.Float64, strict=False)
     parsed = texts.alias("text").to_frame().select_seq(number).to_series()  # one step, since each step has a fixed cost
     found, strange = parsed.fill_null(math.nan).to_numpy(), np.zeros(len(texts), dtype=np.bool_)
-    # inf, NaN, true and false are the same whatever the signs are. A number with other signs counts as no number.
+    # inf, NaN, true and false are read whatever the decimal sign and the separator are. A text with a digit that does
+    # not follow these two is no number.
     if parsed.null_count() != texts.null_count():
         words = texts.is_not_null() & parsed.is_null()
         strange = words.to_numpy()
@@ -198,7 +199,7 @@ def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np
     return found, strange
 
 
-#: By thousands separator, the pattern of all characters that count as this separator, if there are several.
+#: For a thousands separator that several characters may stand for: the pattern of these characters.
 _GROUPING = {" ": "[ \u00a0\u2009\u202f]"}
 
 
@@ -240,7 +241,7 @@ def _labels(options: ColumnOptions, values: Any, where: str) -> Column:
         column = as_column(cells, where)
         found = _relabel(options, column.series, styled=True)
         return Column(found, column.foreign, categories or column.categories)
-    given = np.array([isinstance(cell, str) for cell in cells], dtype=np.bool_)  # the options' signs are for texts only
+    given = np.array([isinstance(cell, str) for cell in cells], dtype=np.bool_)  # only texts have a decimal sign
     texts = as_column([cell if text else None for cell, text in zip(cells, given, strict=True)], where)
     others = as_column([None if text else cell for cell, text in zip(cells, given, strict=True)], where)
     found = _relabel(options, texts.series, styled=True)
@@ -250,7 +251,10 @@ def _labels(options: ColumnOptions, values: Any, where: str) -> Column:
 
 
 def _relabel(options: ColumnOptions, series: pl.Series, *, styled: bool) -> pl.Series:
-    """Return the labels of cells. Numbers in texts have the options' signs if `styled`, else a decimal point alone."""
+    """Return the labels of cells. If `styled`, numbers in texts have the options' decimal sign and thousands separator.
+
+    Otherwise they have a decimal point and no separator.
+    """
     import polars as pl
 
     if series.dtype == pl.Null:

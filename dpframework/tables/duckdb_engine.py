@@ -1,4 +1,4 @@
-"""Tables that DuckDB reads and counts. Rows of Parquet files and of its databases never reach Python."""
+"""Tables that DuckDB reads and counts. Rows of Parquet files and of DuckDB databases never reach Python."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpframework.tables.unread_database_table import DatabaseTable
 from dpframework.tables.unread_table_files import TableFiles
 
 _ROW = "file_row_number"
-_FILE = 1 << 40  # offset between the places of rows of one file and the next; no file has as many rows
+_FILE = 1 << 40  # row r of file k has the place k * _FILE + r; no file has as many rows
 
 
 @final
@@ -120,7 +120,7 @@ class DuckDB(SqlEngine):
 
 
 def _require_read_alike(file: ParquetFile, columns: Mapping[str, str], read: ReadOptions) -> None:
-    """Refuse a Parquet file if DuckDB would read other cells in a column than other engines read.
+    """Refuse a Parquet file if DuckDB would read a column's cells differently from other engines.
 
     Some types are written only in a note that Arrow leaves in a file, and DuckDB does not read this note. So DuckDB
     takes a length of time for a number, a number of 128 bits for bytes, and a time in a zone for the time in UTC. It
@@ -157,7 +157,7 @@ def _of_file(file: ParquetFile, columns: Mapping[str, str], number: int | None) 
         raise InputError(f"{file.place}: DuckDB reads such a name as a pattern; rename the file")
     inside, renamed = {name: quote_name(name) for name in columns.values()}, ""
     if len({name.casefold() for name in file.columns}) < len(file.columns):
-        # DuckDB would read the first of two such columns for both.
+        # If two names differ in case only, DuckDB would read the first of these columns for both.
         inside = {name: f"c{k}" for k, name in enumerate(file.columns)}
         renamed = f" as f({', '.join(inside.values())})"
     listed = [f"{inside[name]} as {alias}" for alias, name in columns.items()]

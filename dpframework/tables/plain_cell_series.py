@@ -124,8 +124,8 @@ def plain_cells(values: Any, where: str) -> tuple[pl.Series | Sequence[Any], boo
         raise InputError(f"{where}: a column must have one dimension")
     if isinstance(values, list | tuple):
         return values, False
-    # A conversion would choose one type for all Python objects of a column. Columns of texts in pandas have the same
-    # kind, "O", but also a storage of their own, and hold texts only.
+    # A conversion would choose one type for all Python objects of a column. Such a column is of kind "O". Columns of
+    # texts in pandas are of kind "O" too, but they also have the attribute `storage`, and hold texts only.
     native = values if isinstance(values, np.ndarray) else values.to_native()
     dtype = getattr(native, "dtype", None)
     has_objects = getattr(dtype, "kind", "") == "O" and getattr(dtype, "storage", None) is None

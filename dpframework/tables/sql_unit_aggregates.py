@@ -1,8 +1,8 @@
 """A table in a database with one row for each unit, made from all rows of the unit, with the same results as in memory.
 
-The cells that an aggregate reads in a row are made in this process from the distinct cells, as for all derived columns.
-So is the column that is made of the aggregate's results. In between, the database only counts, compares whole numbers
-and doubles, and adds doubles in the order of the rows. The results of these operations are the same everywhere.
+This process makes the cells that an aggregate reads in a row, and the column of the aggregate's results. It makes them
+from the distinct cells, as it does for all derived columns. In between, the database only counts, compares whole
+numbers and doubles, and adds doubles in the order of the rows. The results of these operations are the same everywhere.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _TRUTHS = {"any": "max({0})", "all": "coalesce(min({0}) filter (where {0} >= 0),
 
 
 def table_of_units(connection: SqlConnection, table: str, rows: UnitRows, schema: Schema) -> str:
-    """Return the name of a temporary table with one row for each unit. It replaces the given table.
+    """Return the name of a new temporary table with one row for each unit. The given table is dropped.
 
     Parameters
     ----------
     connection
         The database.
     table
-        A temporary table with the codes and values of all rows by the schema of `rows`, as from `with_derived_columns`.
-        It also has the `place` of each row and the number of its `unit`.
+        A temporary table with the codes and values of all rows, encoded by the schema of `rows`, as from
+        `with_derived_columns`. It also has the `place` of each row and the number of its `unit`.
     rows
-        The aggregates that make one row of each unit's rows.
+        The schema of the rows, and the aggregates that turn all rows of a unit into one.
     schema
         The schema of the table with one row for each unit. Columns that are derived from that row are not made here.
 
@@ -48,7 +48,8 @@ def table_of_units(connection: SqlConnection, table: str, rows: UnitRows, schema
         If the database fails.
     """
     domains = {name: domain_of(*read) for name, read in rows.schema.derivation_inputs.items()}
-    # For each column: its aggregate, the name of its result, and the names of the parts that it reads.
+    # For each column: its aggregate, the name of its result, and the names of the parts that it reads. The names of
+    # numbers begin with "v", and those of codes with "c".
     made: list[tuple[str, str, list[str]]] = []
     for j, column in enumerate(rows.columns):
         found = aggregate(column.value)

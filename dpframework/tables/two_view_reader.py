@@ -80,8 +80,9 @@ def join(
 ) -> dict[str, Column]:
     """Return columns of two sources, with rows matched by id, or by position if there is no id.
 
-    With ids, one more row in a file changes the result by at most one row. If its id is new, it may add a row. If its
-    id is there already, it may remove a row, since an id that occurs twice joins nothing.
+    With ids, one more row in a file changes the result by at most one row. If the row's id is new to the file, the
+    result may gain a row. If the id is already there, the result may lose a row, since an id that occurs twice joins
+    nothing.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ def join(
     files = f"{left[0].name} and {right[0].name}"
     if key_name is None:
         if len({len(column) for side in sides for column in side.values()}) > 1:
-            raise InputError(f"{files}: have different numbers of rows; name the column that joins them with id")
+            raise InputError(f"{files}: have different numbers of rows; give id, the column that joins them")
         return {**sides[0], **sides[1]}
     if strict:
         for (source, _), key in zip((left, right), keys, strict=True):

@@ -93,8 +93,8 @@ class _Extreme(Accumulator):
 class _Truth(Accumulator):
     """One truth value decides: true for `any`, and false for `all`.
 
-    If some cell of the unit has this value, it is the result. Otherwise the result is the other value, if some cell has
-    it.
+    If some cell of the unit has this value, the result is this value. Otherwise the result is the other value, if some
+    cell has that one.
     """
 
     def __init__(self, number: int, decisive: int) -> None:
@@ -111,7 +111,7 @@ class _Truth(Accumulator):
 
 @final
 class _End(Accumulator):
-    """The first or the last cell of a unit, by the order of rows or by a number in each row."""
+    """The first or the last cell of a unit, in the order of the rows or in the order of a number in each row."""
 
     def __init__(self, number: int, empty: Cells, last: bool) -> None:
         self._last, self._found = last, np.full(number, empty)
@@ -161,6 +161,7 @@ class _Mode(Accumulator):
             self._count()
 
     def _count(self) -> None:
+        # If nothing waits, there is still the empty array `self._pairs[:0]` to concatenate.
         pairs, counts = np.unique(np.concatenate([*self._waiting, self._pairs[:0]]), return_counts=True)
         self._waiting.clear()
         self._pairs, where = np.unique(np.concatenate([self._pairs, pairs]), return_inverse=True)
@@ -193,8 +194,8 @@ class ColumnEncoder:
     Attributes
     ----------
     unfit
-        For each column, by its name, the ways in which some cells so far lie outside the schema. Found only under the
-        policy `OutOfDomain.ERROR`, and empty under any other.
+        For each column, by its name, the ways in which cells that were read so far do not fit the schema. Found only
+        under the policy `OutOfDomain.ERROR`, and empty under any other.
     """
 
     def __init__(self, schema: Schema, source: Source, policy: OutOfDomain) -> None:
@@ -202,7 +203,7 @@ class ColumnEncoder:
         self.unfit: dict[str, set[Unfit]] = {name: set() for name in schema.column_names}
 
     def blocks(self, number: int) -> Iterator[tuple[slice, dict[str, EncodedColumn]]]:
-        """Yield which rows lie in each block, and their codes and values by the name of each column.
+        """Yield the range of rows of each block, and the codes and values of these rows, by column name.
 
         Parameters
         ----------
@@ -212,7 +213,7 @@ class ColumnEncoder:
         Raises
         ------
         InputError
-            If the source now has another number of rows, so it has changed since it was first read.
+            If the source now has another number of rows, which shows that it has changed since it was first read.
         """
         first = 0
         for block in self._source.blocks(self._schema.column_names):

@@ -125,7 +125,7 @@ def test_a_form_that_nobody_wrote_is_refused_in_a_sentence(form: object) -> None
 def test_an_array_is_of_numbers_and_of_lengths(dtype: str, shape: object) -> None:
     with pytest.raises(dpf.InputError, match="holds an array of a type or shape that this dpframework does not know"):
         from_json({"array": "AAAAAAAAAAA=", "dtype": dtype, "shape": shape})
-    with pytest.raises(dpf.InputError, match="holds an array of another length than its shape"):
+    with pytest.raises(dpf.InputError, match="holds an array whose length does not fit its shape"):
         from_json({"array": "AAAAAAAAAAA=", "dtype": "<i8", "shape": [2]})
 
 

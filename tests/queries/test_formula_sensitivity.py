@@ -106,9 +106,9 @@ def test_a_group_of_a_claim_has_rows(group: Any) -> None:
 
 def test_claims_without_a_rise_or_a_fall_are_refused_in_a_sentence() -> None:
     declared = _Declared()
-    for own, says in (((Claim("rise", 8), Claim("replaced", 8)), "its fall by"), ((), "its rise or its fall by")):
+    for own, says in (((Claim("rise", 8), Claim("replaced", 8)), "its fall"), ((), "its rise or its fall")):
         declared.own = own
-        with pytest.raises(InputError, match=f"no claim about 'a .*' bounds {says} one row; add one to"):
+        with pytest.raises(InputError, match=f"no claim about 'a .*' bounds {says} when a row is added; add one to"):
             _ = declared.sensitivities
 
 

@@ -348,7 +348,7 @@ def test_a_miner_that_an_entry_point_names_is_imported_when_it_is_used(
         ("lost", "attrs:Good", "'lost' cannot be imported (AttributeError: "),
         ("odd", "builtins:dict", "'dict' is not a subclass of Miner"),
         ("odd", "{here}:Plain", "'Plain' is not an attrs class; decorate it with @attrs.frozen"),
-        ("odd", "{here}:Good", "'{here}:Good' has the name 'good', and is listed as 'odd'; list it by its name"),
+        ("odd", "{here}:Good", "'{here}:Good' has the name 'good', but is listed as 'odd'; list it by its name"),
         ("histogram", "{here}:Good", "'histogram' is already brought by 'dpframework', which is kept"),
     ],
 )
@@ -504,7 +504,7 @@ def test_a_wrapper_cannot_take_the_checks_of_the_core_away(plugin: Callable[...,
     found = Registry([plugin("policy", dpframework_checks=dpf.hookimpl(wrapper=True)(dpframework_checks))])
     assert {check.code for check in found.checks} == {check.code for check in Registry([]).checks}
     assert [str(problem) for problem in found.problems] == [
-        "plugin 'dpframework': a wrapper of the hook dpframework_checks takes DP005 away; they are kept"
+        "plugin 'dpframework': a wrapper of the hook dpframework_checks removes DP005, which dpframework keeps"
     ]
 
 

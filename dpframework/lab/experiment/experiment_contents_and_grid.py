@@ -106,7 +106,7 @@ class NamedTables:
         The generator's fixed parameters, and the values of those that vary.
     values
         The values that replace `{name}` in the parameters of methods and measures on this data set. The generator's
-        parameters are such values, too.
+        parameters also replace their names there.
     """
 
     name: str
@@ -197,7 +197,8 @@ class Summary:
     values
         The names of the measured values that the summary shows. A plot shows one.
     rows, columns
-        The coordinates of a table's rows and columns. For a plot, those of its lines (`rows`) and panels (`columns`).
+        The coordinates that distinguish a table's rows and its columns. In a plot, `rows` distinguish the lines, and
+        `columns` the panels.
     x
         The coordinate along a plot's horizontal axis; None for a table.
     statistic

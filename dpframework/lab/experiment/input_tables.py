@@ -19,7 +19,7 @@ from dpframework.study.table_opener import group_rows
 from dpframework.study.table_place import Data
 from dpframework.tables.coded_table import Table
 
-KEPT = 4  # the most tables that a process keeps; cells of one table are computed one after another
+KEPT = 4  # the most tables that a process keeps; an experiment's cells on one table are computed one after another
 
 
 @attrs.frozen

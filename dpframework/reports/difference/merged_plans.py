@@ -34,13 +34,13 @@ class MergedNode:
     Attributes
     ----------
     before, after
-        The node in each plan; None if that plan does not have it.
+        The node in the first plan and in the second plan; None if that plan does not have it.
     children
-        The children in either plan, in the order of the plan after. A removed child follows the child that it followed
-        before. If only one plan has a composition, its children may still be in both plans: the composition was put
-        around them, or was removed from around them.
+        The children in either plan, in the order of the second plan. A removed child follows the child that it followed
+        in the first plan. If only one plan has a composition, its children may still be in both plans: the composition
+        was put around them, or was removed from around them.
     reordered
-        Whether the children that both plans have are in another order in the plan after.
+        Whether the children that both plans have are in another order in the second plan.
     """
 
     before: Side | None
@@ -50,7 +50,7 @@ class MergedNode:
 
     @property
     def side(self) -> Side:
-        """The node in the plan after. If that plan does not have it, the node in the plan before."""
+        """The node in the second plan. If that plan does not have it, the node in the first plan."""
         found = self.after or self.before
         assert found is not None  # a merged node is in at least one of the plans
         return found
@@ -120,7 +120,7 @@ def _compare_steps(
 
     The change of the loss is left out if the mechanism's parameter of the same name shows the same change.
     """
-    named = before.facts.text != after.facts.text  # then a change in the text shows the query's kind, too
+    named = before.facts.text != after.facts.text  # a changed text shows a new kind or new attributes, too
     yield from (one for one in declared if not named or one[0] not in ("kind of query", "attributes"))
     # Norms whose claims change in the same way are named together.
     old_norms = {declared.norm: _sensitivity_facts(declared) for declared in before.facts.sensitivities}
