@@ -29,7 +29,7 @@ from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner_base_and_examples import Miner
 from dpframework.run.private_table import PrivateTable
 
-if TYPE_CHECKING:  # These modules are loaded if the number of rows is released.
+if TYPE_CHECKING:  # A run loads these modules only if a miner has `rows_per_unit`.
     from dpframework.queries.row_cap_queries import AtReleasedRows
     from dpframework.results.rows_per_unit_result import RowsPerUnit
 
@@ -55,13 +55,14 @@ def fit_to_study(miner: M, **facts: Any) -> M:
     These are attributes of the miner that are not parameters.
     """
     copied = attrs.evolve(miner)
+    # Miners are frozen, and their constructors do not take these attributes.
     for name, fact in facts.items():
         object.__setattr__(copied, name, fact)
     return copied
 
 
 def require_unit_ids(unit: PrivacyUnit) -> None:
-    """Refuse a privacy unit of several rows without a column of ids, since nothing says which unit a row is of.
+    """Refuse a privacy unit of several rows without a column of ids, since nothing says which unit a row belongs to.
 
     Raises
     ------
@@ -70,8 +71,8 @@ def require_unit_ids(unit: PrivacyUnit) -> None:
     """
     if unit.asserted:
         raise InputError(
-            "the number of rows per unit is found in each unit's rows, and nothing says which unit a row is of; name "
-            "the column of ids as the study's unit"
+            "the number of rows per unit is found in each unit's rows, and nothing says which unit a row belongs "
+            "to; name the column of ids as the study's unit"
         )
 
 
@@ -162,7 +163,7 @@ class RowsMiner(BasicMiner):
         """
         if self.rows_per_unit is None:
             return self.plan_rows(schema)
-        return _at_released_rows(self.plan_rows(_of_some_rows(schema)), self._unit.rows, beside(self.rows_per_unit))
+        return _at_released_rows(self.plan_rows(_hide_row_count(schema)), self._unit.rows, beside(self.rows_per_unit))
 
     def mine(self, table: PrivateTable) -> Any:
         """Make the releases and return the result.
@@ -177,7 +178,7 @@ class RowsMiner(BasicMiner):
         return self.mine_rows(cast(PrivateTable, first))
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error bounds of the result, for the case that all rows that the study keeps are read."""
+        """Return the error bounds of the result, as if the miner read all rows that the study keeps."""
         if self.rows_per_unit is None:
             return self.bound_errors(part)
         if part.schema is None:
@@ -188,14 +189,14 @@ class RowsMiner(BasicMiner):
             noise = None if one.calibration is None else one.calibration.divided(1, query.query.facts())
             steps.append(attrs.evolve(one, step=attrs.evolve(one.step, query=query.query), calibration=noise))
         size = attrs.evolve(part.size, exact=False)
-        own = attrs.evolve(part, steps=steps, schema=_of_some_rows(part.schema), size=size)
+        own = attrs.evolve(part, steps=steps, schema=_hide_row_count(part.schema), size=size)
         return [
             attrs.evolve(bound, note="; ".join(filter(None, (bound.note, _AT_MOST))), biases=[*bound.biases, _LOST])
             for bound in self.bound_errors(own)
         ]
 
 
-def _of_some_rows(schema: Schema) -> Schema:
+def _hide_row_count(schema: Schema) -> Schema:
     """Return the schema of a table with some rows of each unit.
 
     How many rows this table has is secret, even if the number of all rows is public.
@@ -214,10 +215,10 @@ def _at_released_rows(node: Node, most: int, source: str) -> Node:
     if isinstance(node, Parallel):
         raise InputError(
             "rows_per_unit names a step, and each group is released by itself: the rows of a unit may lie in several "
-            "groups, and would count in each of them; leave out by, or rows_per_unit"
+            "groups, and would count in each of them; leave out 'by' or 'rows_per_unit'"
         )
     if isinstance(node, Spend):
-        raise InputError("rows_per_unit names a step, and a block of releases reads all rows; leave it out")
+        raise InputError("rows_per_unit names a step, and a block of releases reads all rows; leave out rows_per_unit")
     if isinstance(node, Step):
         from dpframework.queries.row_cap_queries import AtReleasedRows
 
@@ -238,26 +239,27 @@ class _FirstRows:
     """
 
     def __init__(self, table: PrivateTable, rows: int, steps: Mapping[str, Step]) -> None:
-        self.schema, self.given = _of_some_rows(table.schema), table.given
+        self.schema, self.given = _hide_row_count(table.schema), table.given
         self._table, self._rows, self._steps = table, rows, steps
 
     def release(self, name: str, **inputs: Any) -> Any:
-        """Make a planned release, in rows (see `PrivateTable.release`)."""
+        """Make a planned release, and divide it by the weight of a row (see `PrivateTable.release`)."""
         (released,) = self.release_many([(self, name, inputs)])
         return released
 
     def release_many(self, asked: Iterable[tuple[Any, str, Mapping[str, Any]]]) -> list[Any]:
-        """Make several planned releases, in rows (see `PrivateTable.release_many`)."""
+        """Make planned releases, and divide each by the weight of a row (see `PrivateTable.release_many`)."""
         wanted = [(name, {**inputs, "rows_per_unit": self._rows}) for _, name, inputs in asked]
         found = PrivateTable.release_many((self._table, name, inputs) for name, inputs in wanted)
-        in_rows = []
+        divided = []
         for (name, _), released in zip(wanted, found, strict=True):
             step = self._steps[name]
             weight = _query_at_rows(step).weight(self._rows)
-            in_rows.append(released if step.mechanism.selects or weight == 1 else released / weight)
-        return in_rows
+            # A choice is no number, so it is not divided.
+            divided.append(released if step.mechanism.selects or weight == 1 else released / weight)
+        return divided
 
     def calibration(self, name: str) -> Calibration:
-        """Return the noise of a planned step, in rows (see `PrivateTable.calibration`)."""
+        """Return the noise of a planned step, divided by the weight of a row (see `PrivateTable.calibration`)."""
         query = _query_at_rows(self._steps[name])
         return self._table.calibration(name).divided(query.weight(self._rows), query.query.facts())

@@ -39,7 +39,7 @@ def text_of_loss(data_set: ledgers.DataSet) -> str:
 
 
 def certainty_sentences(data_set: ledgers.DataSet) -> tuple[str, str]:
-    """Say how sure somebody can become after all releases charged so far, and how sure if the whole cap is spent."""
+    """Say how sure the results can make somebody of a guess about a person: so far, and if the whole cap is spent."""
     spent, whole = (
         reports.certainty_sentence(reports.certainty_gains(loss, data_set.relation, data_set.unit.history))
         for loss in (data_set.spent, PrivacyLoss(data_set.cap, delta=data_set.delta))
@@ -54,7 +54,7 @@ def records_form(records: ledgers.Records) -> dict[str, Any]:
 
 
 def _cell(text: str) -> Text:
-    """Return a cell of a table, with control characters shown."""
+    """Return a cell of a table, with control characters written as escapes."""
     from rich.text import Text
 
     return Text(printable(text), overflow="fold")
@@ -91,7 +91,7 @@ def approval_table(data_set: ledgers.DataSet) -> Table:
 
 
 def run_table(data_set: ledgers.DataSet) -> Table:
-    """Return a table with one line for each run and the columns of `RUNS`. The plan's hash is left out."""
+    """Return a table with one line for each run, and with the columns of `RUNS` except the plan's hash."""
     return cells_table(RUNS[:-1], [cells[:-1] for cells in run_rows(data_set)])
 
 

@@ -59,8 +59,8 @@ def otherwise(test: Literal, attribute: Attribute) -> Description:
 class Shortener:
     """Shortens many descriptions over the same literals (see `shorten`).
 
-    The literals cut the domain of each attribute into cells. No literal tells apart two values in one cell. A set of
-    cells is an integer with one bit for each cell.
+    The literals cut the domain of each attribute into cells. A literal holds for all values in a cell or for none of
+    them. A set of cells is an integer with one bit for each cell.
 
     Parameters
     ----------
@@ -237,10 +237,15 @@ class Shortener:
         if part is test:
             return cells
         missing = self._missing[test.attribute]
+        # A negated test does not hold for missing values, so their cell is removed, too. Only the test for missing
+        # values is an exception: its negation holds for all other values.
         return self._all[test.attribute] & ~cells & (-1 if cells == missing else ~missing)
 
     def _open(self, kind: type[And | Or], part: Description, test: Literal) -> int:
-        """Return the cells that a part leaves to the other parts: where it holds if joined by "and", else the rest."""
+        """Return the cells that a part leaves to the other parts.
+
+        In a conjunction these are the cells where the part holds, in a disjunction those where it does not.
+        """
         held = self._cells_where(part, test)
         return held if kind is And else self._all[test.attribute] ^ held
 
@@ -257,7 +262,7 @@ def _test(description: Description) -> Literal | None:
 
 
 def _join(description: Description) -> tuple[type[And | Or], Iterable[Description]]:
-    """Return the word and the parts of a description that is no test. A negation is moved down to the parts."""
+    """Return the joining word and the parts of a description that is no test. A negation moves down to the parts."""
     if isinstance(description, And | Or):
         return type(description), description.parts
     assert isinstance(description, Not)
@@ -269,7 +274,7 @@ def _join(description: Description) -> tuple[type[And | Or], Iterable[Descriptio
 
 
 def _flat(kind: type[And | Or], parts: Iterable[Description]) -> Iterator[Description]:
-    """Yield the parts, with each part that joins in the same way replaced by its own parts."""
+    """Yield the parts. Instead of a part that is joined by the same word, yield its own parts."""
     for part in parts:
         if _test(part):
             yield part

@@ -13,7 +13,8 @@ MOST_TOML_BYTES: Final = 1 << 24
 #: The most bytes of a JSON file, such as a plan, results or a record of `verify`.
 MOST_JSON_BYTES: Final = 1 << 26
 
-#: The most parts of one TOML key; `[a.b.c]` has three. Python reads a key in time quadratic in this number.
+#: The most parts of one TOML key; `[a.b.c]` has three. The time that Python needs to read a key grows with the square
+#: of the number of its parts.
 MOST_KEY_PARTS: Final = 16
 
 #: How deep tables and lists may be nested in TOML.

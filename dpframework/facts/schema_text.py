@@ -1,4 +1,4 @@
-"""The JSON-safe form of a schema, which is also the content of a TOML file: writing it and reading it back."""
+"""Write a schema in a JSON-safe form, which is also the content of its TOML file, and read this form back."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def schema_text(schema: Schema) -> str:
 
 
 def schema_facts(form: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with which `Schema` makes a schema, given its form.
+    """Return the arguments of `Schema` for the JSON-safe form of a schema.
 
     Raises
     ------

@@ -56,8 +56,7 @@ def opening(
     tightness = None if verified is None else exact(verified, "the tightness")
     if tightness is not None and tightness > 1:
         raise InputError(
-            f"the tightness is {decimal_text(tightness)}; it is the loss that was found divided by the claim, so it "
-            "must be at most 1"
+            f"the tightness is {decimal_text(tightness)}; it is a share of the claimed loss, so it must be at most 1"
         )
     return {
         "data_set": one_line(name, "the data set's name"),

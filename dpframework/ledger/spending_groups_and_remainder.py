@@ -1,4 +1,4 @@
-"""Reports on a data set: what was spent by person, month or attribute, and what the rest of the cap allows."""
+"""Reports on a data set: what was spent per person, month or attribute, and what the rest of the cap allows."""
 
 from __future__ import annotations
 
@@ -112,7 +112,10 @@ def _by_attribute(data_set: DataSet) -> list[GroupOfRuns]:
 
 
 def _cost(data_set: DataSet, runs: Iterable[RecordedRun]) -> Fraction | None:
-    """Return the total of some runs alone. Every charge after the Renyi order was fixed is at that order."""
+    """Return the epsilon that some runs cost together, as if there were no other runs.
+
+    Any runs can be composed, since all charges in Renyi divergence have the same order.
+    """
     budget = AdaptiveBudget(data_set.relation, data_set.epsilon, data_set.delta, reserve=data_set.reserve)
     for run in runs:
         # A refused run was charged nothing, and its charge has no order.
@@ -153,7 +156,7 @@ def remainder(data_set: DataSet) -> list[str]:
         lines.append(
             f"one count of rows {within}"
             if period is None
-            else f"one count of the rows of a new {period} {within} there"
+            else f"one count of the rows of a new {period} {within} in that period"
         )
     last = {run.plan: run for run in data_set.runs.values() if run.amount.under(data_set.relation)}
     for plan, run in last.items():
@@ -170,13 +173,13 @@ def remainder(data_set: DataSet) -> list[str]:
 def _runs_left(data_set: DataSet, amount: PlanCharge) -> int | None:
     budget, number = data_set.budget, 0
     if budget.order is not None and amount.order is None:
-        # The plan was charged before the order was fixed. A new run would be charged at that order, and this charge
-        # can be computed from the plan only.
+        # The plan was charged before the order was fixed. A new run would be charged at the fixed order. How
+        # much that is can be computed from the plan, but not from `amount`.
         return None
     while number < MOST_RUNS:
         try:
             budget = budget.after(amount)
-        except PlanRefused:  # nothing is left for the exact deltas of its releases
+        except PlanRefused:  # too little delta is left for the plan's releases
             break
         if not data_set.holds(budget):
             break

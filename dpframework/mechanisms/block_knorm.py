@@ -5,13 +5,14 @@ Claim: pure epsilon; in zCDP rho = epsilon**2 / 2.
 
 **The noise** is a vector z of whole numbers with the scale s. Its probability is proportional to `exp(-max over blocks
 a of |z_a|_1 / s)`, where z_a is the part of z in block a. Answers of neighbours differ by a vector whose norm is at
-most `change`. So by the triangle inequality, no probability changes by more than a factor exp(change / s). For
-epsilon = 1 and a change of 1, Laplace noise on m blocks has a variance of 2 m**2. Here the variance is about
-2 (D+1) (D+2) / ((k+1) (k+2)) for a number in a block of k numbers, if there are D numbers in all. For m blocks of one
-number each, that is about m**2 / 3.
+most `change`. So by the triangle inequality, no probability changes by more than a factor exp(change / s).
 
-**The noise is drawn** as in `knorm`: uniformly from a ball of random radius, which here is a product of l1 balls of
-that radius. All draws are of whole numbers, and exact. Their time grows with the length of the answer and with the
+Let there be m blocks with D numbers in all, and let epsilon and the change be 1. Independent Laplace noise on each
+number would need a variance of 2 m**2. The variance of this noise is about 2 (D+1) (D+2) / ((k+1) (k+2)) for a number
+in a block of k numbers. For blocks of one number each, this is about m**2 / 3.
+
+**The noise is drawn** as in `knorm`, uniformly from a ball of random radius. Here the ball is a product of l1 balls of
+this radius. All draws are of whole numbers, and exact. Their time grows with the length of the answer and with the
 number of digits of the radius, neither of which depends on the rows.
 """
 

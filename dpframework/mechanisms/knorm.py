@@ -9,8 +9,9 @@ sum. The convex hull of all such changes and their negatives is K = {z: all z_a 
 each z_a is at most 1}. To see this, write z as A u - B v, where A and B are 0 or more, and u and v consist of one
 probability vector for each histogram. The hull consists of all z for which the least possible A + B is at most 1. Let
 P_a be the sum of the positive entries of z_a, and -N_a the sum of its negative entries. A must be at least P_a, and B
-at least N_a. What they have beyond that cancels. Since P_a - N_a is the same for all a, the largest P_a and the largest
-N_a belong to the same a. So the least A + B is the largest P_a + N_a, which is the largest l1 norm of a z_a.
+at least N_a. The excess of A over P_a equals the excess of B over N_a, and both cancel in A u - B v. Since P_a - N_a is
+the same for all a, the largest P_a and the largest N_a belong to the same a. So the least A + B is the largest
+P_a + N_a, which is the largest l1 norm of a z_a.
 
 Replacing a row makes each z_a a difference e - e' of two unit vectors, whatever the other parts are. The hull of a
 product is the product of the hulls, so now K = {z: each z_a adds up to 0, and its l1 norm is at most 2}. In both
@@ -33,10 +34,10 @@ inequality, no probability changes by more than a factor exp(change / s).
 points of a *ball* of radius r. If P(R = r) is proportional to N(r) q**r, then a uniform point of a ball of the random
 radius R has the distribution above. Balls, unlike spheres, are products over histograms, or unions of such products
 over the common sum (see `ball_points`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D),
-with whole numbers h_k that `ball_polynomials` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k,
-and of D + 1 independent geometric numbers. The sum over z of `q**|z|`, by which the probabilities are divided, is
-h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole numbers, and exact. (If parts add up to 0,
-the l1 norm is even. Then R is half of the norm, and s is halved.)
+with whole numbers h_k that `ball_polynomials` computes. So to draw R, draw a number k with P(k) proportional to
+h_k q**k, and add D + 1 independent geometric numbers to it. The sum over z of `q**|z|`, by which the probabilities are
+divided, is h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole numbers, and exact. (If parts add
+up to 0, the l1 norm is even. Then R is half of the norm, and s is halved.)
 
 **One histogram.** The norm of a single histogram is its l1 norm divided by the change. So the noise of its entries is
 independent discrete Laplace noise of scale s, and is drawn as such. If all neighbours have the same number of rows, the
@@ -72,7 +73,8 @@ from dpframework.mechanisms.laplace import from_lattice
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
-LARGEST_SCALE = 1 << 30  # the largest scale for several histograms whose sum is not fixed, as draws grow slower with it
+#: The largest scale for several histograms whose sum is not fixed. A larger scale makes draws slower.
+LARGEST_SCALE = 1 << 30
 _CONTINUOUS = 1000  # previews treat the noise of an entry as continuous from this scale on
 
 
@@ -139,7 +141,7 @@ class KNorm(BallNoise):
         space, scale = self._space(calibration)
         if len(space.sizes) > 1:
             return super().preview(calibration)
-        unit, chances = _of_one(space, scale)
+        unit, chances = _cell_noise(space, scale)
         within = math.ceil(unit * np.searchsorted(np.cumsum(chances), 0.95))
         return Preview.of_noise(unit * float(chances @ np.arange(len(chances))), float(within))
 
@@ -166,7 +168,7 @@ def cell_variances(calibration: Calibration) -> tuple[float, ...]:
     if len(space.sizes) > 1:
         known = mean_squares(space, scale)
         return tuple(known[size] for size in space.sizes)
-    unit, chances = _of_one(space, scale)
+    unit, chances = _cell_noise(space, scale)
     return (unit**2 * float(chances @ np.square(np.arange(len(chances)))),)
 
 
@@ -233,14 +235,14 @@ def _space(calibration: Calibration) -> tuple[Balls, float]:
 
 
 @functools.lru_cache(maxsize=256)
-def _of_one(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:
+def _cell_noise(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:
     """Return a unit, and the probabilities that the noise of a cell is 0, 1, 2, ... units in absolute value.
 
-    The cell is one of a single histogram. An entry z of the noise has a probability proportional to q**|z|. If entries
-    add up to 0, it is multiplied by the probability that all other entries add up to -z. This second probability is
-    computed by a Fourier transform: the characteristic function of a sum is a power of that of one entry. The transform
-    has more points than the largest sum that is likely. Large noise is close to continuous noise, so it is computed in
-    a larger unit than 1.
+    The release has a single histogram. An entry z of the noise has a probability proportional to q**|z|. If entries
+    must add up to 0, this probability is multiplied by the probability that all other entries add up to -z. The second
+    probability is computed by a Fourier transform: the characteristic function of a sum is a power of the
+    characteristic function of one entry. The transform has more points than the largest sum that is likely. Large noise
+    is close to continuous noise, so it is computed in a larger unit than 1.
     """
     # With sums of 0, the norm is half of the l1 norm.
     entry = scale * (2 if space.same_rows else 1)

@@ -1,7 +1,7 @@
-"""The distributions of noise on real numbers, for the errors of results that depend on several numbers.
+"""The distributions of continuous noise, from which the errors of results with several noisy numbers are computed.
 
-The noise itself lies on a lattice whose step is about 2**-20 of the sensitivity. Its difference from continuous noise
-is too small to show in a printed figure.
+Noise is drawn on a lattice whose step is about 2**-20 of the sensitivity. Its difference from continuous noise is too
+small to show in a printed figure.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class LaplaceSumLaw:
     Examples
     --------
     >>> law = LaplaceSumLaw(10, 9)
-    >>> round(float(law.quantile(np.array(0.975))), 1)  # the normal with its variance has 83.2
+    >>> round(float(law.quantile(np.array(0.975))), 1)  # 83.2 for the normal law of equal variance
     84.2
     """
 

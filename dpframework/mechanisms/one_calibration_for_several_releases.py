@@ -1,6 +1,6 @@
 """A calibration that stands for several releases with one bound on their joint loss.
 
-Examples are the releases that a miner chooses during a run, since they are not known beforehand.
+It is needed for releases that are not known when the plan is made, such as those that a miner chooses during a run.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from dpframework.queries.base import Norm, QueryFacts
 def cap(losses: Losses, by: UnitChange = ONE_ROW) -> Calibration:
     """Return a calibration that stands for several releases, so that an accountant can compose them as one.
 
-    Its mechanism has no event of dp-accounting. So accounting by privacy loss distributions (PLD) assumes the worst
-    mechanism of the same epsilon. Without a pure epsilon, it assumes the worst mechanism of the same rho.
+    The library dp-accounting has no event that describes these releases. So accounting with privacy loss distributions
+    (PLD) assumes the worst mechanism of the same epsilon. Without a pure epsilon, it assumes the worst mechanism of the
+    same rho.
 
     Parameters
     ----------

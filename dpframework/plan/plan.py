@@ -157,7 +157,7 @@ class Plan:
         The schema itself; None for a plan read from a file, which holds the facts only.
     miners
         For each part of a study, its miner's name and parameters in a JSON-safe form. They are part of the plan's hash:
-        on other attributes the miner may have the same steps with the same claims, but needs another approval.
+        a miner of other attributes may have the same steps with the same claims, but needs another approval.
     out_of_domain
         What a run does with values outside the schema. With `ERROR` the run stops, so the plan assumes that the data
         fits the schema.
@@ -233,13 +233,15 @@ class Plan:
         return self.calibrate(step, in_parts=False) if placed is None else placed.calibration
 
     def calibrate(self, step: Step | Spend, *, in_parts: bool) -> Calibration | None:
-        """Fix a step's noise for the plan's privacy unit, or return the losses of a block as those of one release.
+        """Fix a step's noise for the plan's privacy unit, or return the losses of a block as if it were one release.
 
-        A block has a claim only if each of its kinds of release has a claim in every amount that is capped.
+        A block caps its epsilon, its rho or its delta. It has a claim only if each of its kinds of release has a claim
+        in every amount that the block caps.
 
-        For units of several rows, a query may declare a sensitivity below the number of rows times that of one row.
-        This sensitivity holds only where the query sees all rows of the unit. In parts of the table the unit's rows may
-        be spread, so there each row counts with its own sensitivity (see `docs/composition.md`).
+        For units of k rows, a query may declare a sensitivity that is smaller than k times its sensitivity to one row.
+        The declared sensitivity holds only where the query sees all rows of the unit. If the table is released in
+        parts, the unit's rows may lie in several parts, so each row counts with its own sensitivity (see
+        `docs/composition.md`).
         """
         if isinstance(step, Spend):
             for one in step.parts:
@@ -310,7 +312,7 @@ class Plan:
         return {name: tuple(dict.fromkeys(steps)) for name, steps in needed.items()}
 
     def content(self) -> dict[str, Any]:
-        """Return all claims of the plan in a JSON-safe form, which its hash covers."""
+        """Return the content of the plan, which its hash covers, in a JSON-safe form."""
         # The default policy is left out, so that older plans keep their hashes.
         usual = self.out_of_domain is OutOfDomain.CLAMP
         return {

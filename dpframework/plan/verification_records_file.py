@@ -63,8 +63,8 @@ class VerifiedCode:
     passed
         Whether the verification found no error.
     tightness
-        The largest loss that the search found, divided by the claimed loss. After several searches, the smallest ratio
-        is stored. None if there was no search, or if every claim is 0.
+        The largest loss that the search found, divided by the claimed loss. If there were several searches, such as one
+        for each example, this is the smallest of their ratios. None if there was no search, or if every claim is 0.
     time
         The time of the verification, in UTC.
     """
@@ -108,7 +108,7 @@ class VerifiedCode:
 @final
 @attrs.frozen
 class ProvedClaim:
-    """The record of one claim about a formula that solvers have proved for tables of any size.
+    """The record that solvers have proved one claim about a formula, for tables of any size.
 
     Attributes
     ----------

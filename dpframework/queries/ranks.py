@@ -1,4 +1,4 @@
-"""Scores of the points of a public grid, by the number of rows between each point and a quantile."""
+"""Scores of the points of a public grid, from the number of rows between each point and a quantile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpframework.tables.encoded_row_blocks import Block
 
 MOST_STEPS = 4096  # the most steps of a grid
 FINEST = 10**6  # the largest denominator of a quantile
-MOST_ROWS = 1 << 31  # scores are cut off at minus this, so that they are exact up to ROUNDING
+MOST_ROWS = 1 << 31  # scores below -MOST_ROWS are raised to it, so that all are exact up to ROUNDING
 ROUNDING = Fraction(1, 2**21)  # the largest rounding error of a quotient below MOST_ROWS in 53 bits
 
 

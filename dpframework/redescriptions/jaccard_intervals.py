@@ -1,23 +1,24 @@
 """Intervals for the exact Jaccard index, from two noisy counts.
 
 The counts are `both`, the rows for which both sides hold, and `apart`, the rows for which just one side holds. For
-exact counts, D(j) = (1 - j) both - j apart is positive if and only if the Jaccard index is above j. The noise of D is
-known, so an interval leaves out an index j if D is further from 0 than noise reaches (Fieller's inversion).
+exact counts, D(j) = (1 - j) both - j apart is positive if and only if the Jaccard index is above j. The noise of D(j)
+is known. An interval leaves out an index j if D(j) of the noisy counts is further from 0 than its noise is likely to be
+(Fieller's inversion).
 
 **Selection bias.** A miner shows redescriptions with a noisy index of some `floor` or more. Their noise is often in
-their favour, so intervals that ignore the selection hold too rarely. `least_jaccard_if_shown` allows for the selection.
-Its error alpha, the chance of a miss, has these parts:
+their favour, so intervals that ignore the selection miss the exact index too often. `least_jaccard_if_shown` allows for
+the selection. Its error alpha, the chance of a miss, has these parts:
 
 - alpha / 4 for the lower end, *given that the index shown is above the floor*. Suppose that the exact index is j, and
-  that noise lifted it above the floor. The chance that noise lifted it as far as the index shown is
+  that noise lifted it above the floor. Then noise lifted it to the index shown or further with the chance
   Pr[Z >= z] / Pr[Z >= c]. Here Z is the noise of D(j), z is D(j) of the noisy counts, and c is D(j) of counts with
-  an index at the floor, all in deviations of D(j). The index j is left out if this chance is below alpha / 4 (a
-  truncated distribution, as in Lee, Sun, Sun and Taylor 2016). To compute c, the number of rows for which at least one
-  side holds is taken to be its noisy count.
-- alpha / 10 for all `among` candidates at once. If each candidate has an interval of error alpha / 10 / among, all
-  these intervals hold together, whichever are shown (Bonferroni). So the lower end is never put below the lower end of
-  the candidate's own interval among these. That helps if the index shown is just above the floor (the hybrid of
-  Andrews, Kitagawa and McCloskey 2024).
+  an index at the floor, all in standard deviations of D(j). The index j is left out if this chance is below alpha / 4
+  (a truncated distribution, as in Lee, Sun, Sun and Taylor 2016). To compute c, the number of rows for which at least
+  one side holds is taken to be its noisy count.
+- alpha / 10 for all `among` candidates at once. If each candidate has an interval of error alpha / 10 / among, then
+  with an error of alpha / 10 all these intervals hold, whichever are shown (Bonferroni). So the lower end may be raised
+  to the lower end of this interval of the candidate, if that is higher. It is if the index shown is just above the
+  floor (the hybrid of Andrews, Kitagawa and McCloskey 2024).
 - alpha / 2 for the upper end, as if there were no selection. Selection raises the index shown, so the upper end then
   holds even more often.
 
@@ -74,7 +75,8 @@ def so_far_above(shown: float, floor: float) -> float:
 
     The result is the larger of the chances for normal and for Laplace noise. The chances for sums of both seem to lie
     in between. We have no proof of this, so the tests draw many mixtures. If `floor` is above sqrt(2) deviations, the
-    chance for Laplace noise is the larger one. For such a floor the normal tail of sqrt(2) is used, to avoid 0 / 0.
+    chance for Laplace noise is the larger one. The normal tail at `floor` may then round to 0, so the chance for normal
+    noise is computed with the tail at sqrt(2), which makes it smaller.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Several miners in one plan, where later miners are given the results of earlier ones.
 
-A result is computed from releases, so a later miner may use it like its own releases. The plan and the loss of every
-step are fixed before anything runs. A result can only become an input of a later query (see
-`queries.released_bounds_queries`). If a plan must depend on a result, make a second study.
+A result is computed from releases only, so a later miner may use a result as freely as its own releases. The plan and
+the loss of every step are fixed before anything runs, and no result changes them. A result can be an input of a later
+query (see `queries.released_bounds_queries`). If a plan must depend on a result, make a second study.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def mine_part(name: str, miner: Miner, table: PrivateTable, found: Mapping[str, 
     miner
         The miner to run.
     table
-        The private table bound to the plan that holds the part.
+        The private table whose plan holds the part.
     found
         The results so far, by their names.
     """
@@ -94,7 +94,7 @@ class MinerChain(Miner):
         return sequential(*(sequential(miner.plan(schema), name=name) for name, miner in self.links.items()))
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
-        """Return the attributes whose values at least one miner may read, or None if one of them may read any."""
+        """Return the attributes whose values some miner may read, or None if some miner may read all values."""
         read = [miner.values_read(schema) for miner in self.links.values()]
         known = [names for names in read if names is not None]
         return list(dict.fromkeys(name for names in known for name in names)) if len(known) == len(read) else None

@@ -135,7 +135,8 @@ class Scope:
         Raises
         ------
         ReleaseRefused
-            If the given step differs from the planned step of that name, for example in its epsilon, or as in `charge`.
+            If the given step differs from the planned step of that name, for example in its epsilon. Also if `charge`
+            refuses the step.
         """
         if isinstance(step, str):
             return self.charge(step)
@@ -192,7 +193,7 @@ class Scope:
         return tuple(placed.node for placed in self.run.plan.index.within(self._node))
 
     def enter(self, name: str) -> Scope:
-        """Return the scope of a named sequential. It can be entered once."""
+        """Return the scope of a named sequential composition. A scope can be entered once."""
         with self.run.lock:
             state = self._take(SequentialState, name, f"scope '{name}'")
             state.is_used = True
@@ -214,14 +215,14 @@ class Scope:
     def partition(
         self, cut: Cut, name: str | None, attribute_sources: AttributeSources = NOTHING_DERIVED
     ) -> list[Scope]:
-        """Return one scope for each part of a planned partition. It can be made once.
+        """Return one scope for each part of a planned partition. A partition can be made once.
 
         Parameters
         ----------
         cut
             The cut that makes the parts.
         name
-            The name of the planned parallel, where a scope has several.
+            The name of the planned partition; None for the first that has these parts.
         attribute_sources
             For each derived attribute, the attributes on which it depends.
 
@@ -245,7 +246,7 @@ class Scope:
             ]
 
     def sample(self, name: str | None) -> tuple[Scope, Fraction, bool]:
-        """Return the scope of a planned sample, its rate, and whether it draws whole units. It can be drawn once.
+        """Return the scope of a planned sample, its rate, and whether it draws whole units. A sample is drawn once.
 
         Raises
         ------
@@ -283,17 +284,17 @@ class Scope:
             planned = [node for node in self._nodes if isinstance(node, Parallel)]
             if any(name in (None, node.name) and parts.is_planned_by(node, of_any=True) for node in planned):
                 return (
-                    "depends on attributes that the plan's `FromRelease` does not name; list in its `attributes` all "
-                    "by which the parts may be cut, or leave `attributes` empty to allow every attribute"
+                    "depends on attributes that the plan's `FromRelease` does not name; list every attribute by which "
+                    "the parts may be cut in its `attributes`, or leave `attributes` empty to allow every attribute"
                 )
-            return f"by these {parts.number} parts is not in the plan, or not in the branch that was taken"
+            return f"into these {parts.number} parts is not in the plan, or not in the branch that was taken"
         kinds: dict[type[OnceState], type[Node]] = {
             StepState: Step,
             SequentialState: Sequential,
             SampleState: Sample,
             SpendState: Spend,
         }
-        # The named node of a part, a sample or a scope is entered together with it.
+        # Entering a part, a sample or a scope also enters its node, if the node has a name.
         if kind is SequentialState and isinstance(self._node, Sequential) and self._node.name == name:
             return "is entered already; make its releases from this table"
         names = [getattr(node, "name", None) for node in self._nodes if isinstance(node, kinds[kind])]

@@ -41,7 +41,7 @@ class OpenedTable:
         Whether a worker has answered, or was lost, while it read a piece. From then on, a failure may depend on rows.
     masks, told
         By the number of a sample: which rows of each piece are in the sample, and the pieces whose workers have been
-        told so.
+        told which rows these are.
     """
 
     number: int
@@ -158,6 +158,6 @@ def pickle(content: Any) -> bytes:
         return bytes(cloudpickle.dumps(content))
     except Exception as error:
         raise InputError(
-            f"a query cannot be sent to the workers ({type(error).__name__}); define the query, and what it is "
-            "given, in a module, without open files or locks"
+            f"a query cannot be sent to the workers ({type(error).__name__}); define the query and its inputs "
+            "in a module, without open files or locks"
         ) from None

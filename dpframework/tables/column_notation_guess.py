@@ -62,7 +62,7 @@ _WHOLE, _GROUPED = r"^[+-]?[0-9]+$", r"^[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+$"
 _DIGITS, _LETTERS = re.compile("[0-9]+"), re.compile("[A-Za-z]+")
 _SHOWN = 5  # the most texts that are shown as examples
 _FEW = 10  # the most texts that mean a missing value in one column; also how many texts are tried first
-_RARE = 0.05  # the least share of the cells that a format of dates has, if a column has several
+_RARE = 0.05  # the least share of all cells that a format of dates must read, beyond those that earlier formats read
 _MOST_FORMATS = 4
 _SAMPLE = 500  # how many texts are tried before all of them
 
@@ -79,10 +79,11 @@ class Guess:
     is_number
         Whether the cells are numbers or dates, and not labels.
     found
-        A text for the owner only. It says which cells are not in the notation of programs, and which cells are, but may
-        mean something else. Empty if there are no such cells.
+        A text for the owner only. It names the cells that are not in the notation of programs. It also names cells that
+        look like numbers, but may be something else, such as dates in digits. Empty if there are no cells of either
+        kind.
     proposal
-        A text that says how the drafted schema reads the cells that `found` tells of.
+        A text that says how the drafted schema reads the cells that `found` names.
     """
 
     options: ColumnOptions = attrs.field(factory=ColumnOptions)
@@ -109,7 +110,7 @@ def guess_column(cells: DistinctCells) -> Guess:
         found = f"{_share_of(zeros.cells, number)} are digits that begin with a zero, such as {zeros.texts[0]}"
         return Guess(ColumnOptions(null=nulls.by_frequency()), False, found, "read as labels, not as numbers")
     if not strange.any():
-        # The first text is tried alone, since most columns of numbers are no dates.
+        # The first text is tried before all others, since most columns of numbers are no dates.
         if re.search(_DAY_IN_DIGITS, cells.texts[0]) and cells.matching(_DAY_IN_DIGITS).all():
             found = f"all {number:,} cells are dates in digits, such as {cells.texts[0]}"
             return Guess(ColumnOptions(date="%Y%m%d"), True, found, "read as years")
@@ -128,6 +129,8 @@ def guess_column(cells: DistinctCells) -> Guess:
     )
     if guess is not None:
         return guess
+    # The column holds numbers if at most a fifth of its cells do not, and more than `_FEW` different texts are numbers.
+    # If many different texts are not numbers, only a twentieth of the cells may hold them, and they are not listed.
     if plain and 5 * rest.cells <= number and len(strange) - len(empty) > _FEW:
         few = len(empty) <= _FEW
         if few or 20 * rest.cells <= number:
@@ -169,11 +172,12 @@ def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
     grouped = bool(texts.str.contains(r"^[+-]?[0-9]{1,3}(,[0-9]{3})+$|^[+-]?[0-9]+$").all())
     doubt = ""
     if (decimal, thousands) == (",", None) and grouped:
+        # Nobody writes a fraction as ,000, so these commas separate thousands.
         if bool(texts.str.contains(r"^[1-9][0-9]{0,2},000$").any()):
             decimal, thousands = ".", ","
         doubt = "; every comma is followed by three digits, so check whether it separates thousands"
     marked = cells.only(texts.str.contains(r"[^0-9+-]").to_numpy())
-    found = f"{_share_of(marked.cells, number)} are written as {marked.texts[0]}"
+    found = f"{_share_of(marked.cells, number)} are written like {marked.texts[0]}"
     if nulls.cells:
         found += f", and {_share_of(nulls.cells, number)} are not numbers: {_list_texts(nulls.by_frequency())}"
     signs = f"decimal sign '{decimal}'" + (f", thousands '{thousands}'" if thousands else "")
@@ -214,8 +218,8 @@ def _fits(style: tuple[str, str | None], texts: pl.Series) -> bool:
 
 def _guess_dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
     """Return the guess for dates or times. Return None if the formats found leave out more than 5 % of the cells."""
-    # One format for nearly all cells is tried first, and then several formats of days. The most frequent texts may all
-    # be in one format, so that texts of every frequency are tried then.
+    # First look for one format of nearly all cells, by trying the most frequent texts. Then look for several formats of
+    # days, by trying texts of every frequency, since the most frequent texts may all be in one format.
     spread = cells.only(np.arange(len(cells.texts)) % max(len(cells.texts) // _SAMPLE, 1) == 0)
     days = [form for form in _FORMATS if form not in _CLOCKS]
     for sample, given, share, number_of in (
@@ -239,7 +243,10 @@ def _guess_dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gue
 def _cover(
     cells: DistinctCells, parsed: Mapping[str, NDArray[np.bool_]], most: int
 ) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return up to `most` formats, each with many cells that those before it do not fit, and the texts in none."""
+    """Return up to `most` formats, and which texts are in none of them.
+
+    Each format reads many cells that no format before it reads.
+    """
     forms, left = list[str](), np.ones(len(cells.texts), dtype=np.bool_)
     while parsed and len(forms) < most:
         best = max(parsed, key=lambda form: cells.number(parsed[form] & left))
@@ -264,7 +271,7 @@ def _dates_by(
     gone = [*nulls.by_frequency(), *unread.by_frequency()]
     if gone:
         found += f", and {_share_of(nulls.cells + unread.cells, number)} are not: {_list_texts(gone)}"
-    doubt = "; a date that fits several of them is read by the first" if len(forms) > 1 else ""
+    doubt = "; a date that fits several of them is read in the first" if len(forms) > 1 else ""
     for one, other in _AMBIGUOUS.items():
         for form in forms:
             twin = form.replace(one, other)
@@ -273,7 +280,7 @@ def _dates_by(
     listed = gone if len(gone) <= _FEW else nulls.by_frequency()
     options = ColumnOptions(date=forms, null=listed)
     by = f"format '{forms[0]}'" if len(forms) == 1 else f"formats {', '.join(map(repr, forms))}"
-    return Guess(options, True, found, f"read as {options.unit}, by the {by}{doubt}")
+    return Guess(options, True, found, f"read as {options.unit}, in the {by}{doubt}")
 
 
 @functools.cache
@@ -308,7 +315,7 @@ def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series])
     options
         The options of all columns of numbers.
     numbers
-        The texts of each of those columns whose numbers are in the notation of programs.
+        The texts of each column whose numbers are in the notation of programs.
     """
     import polars as pl
 
@@ -373,10 +380,10 @@ def case_twins(labels: Sequence[str]) -> dict[str, list[str]]:
 def with_groups(
     guesses: Mapping[str, tuple[Guess, DistinctCells | None]],
 ) -> dict[str, tuple[Guess, DistinctCells | None]]:
-    """Return the guesses for columns, after telling points between thousands from decimal points.
+    """Return the guesses for columns, corrected where points separate thousands.
 
-    Numbers such as 12.345 have points between thousands if every point is followed by three digits, and if some other
-    column has decimal commas.
+    The points in numbers such as 12.345 separate thousands if every point is followed by three digits, and if some
+    other column has decimal commas.
     """
     found = dict(guesses)
     if not any(guess.options.decimal == "," for guess, _ in guesses.values()):
@@ -391,7 +398,7 @@ def with_groups(
         if marked.any() and (marked | numbers.matching(_WHOLE)).all():
             grouped = numbers.only(marked)
             more = f", and {guess.found}" if guess.found else ""
-            told = f"{_share_of(grouped.cells, cells.cells)} are written as {grouped.texts[0]}{more}"
+            told = f"{_share_of(grouped.cells, cells.cells)} are written like {grouped.texts[0]}{more}"
             proposal = "read as numbers with thousands '.', since other columns have decimal commas"
             options = attrs.evolve(guess.options, decimal=",", thousands=".")
             found[name] = Guess(options, True, told, proposal), cells

@@ -122,7 +122,7 @@ def draft_schema(
     >>> import polars as pl
     >>> draft = draft_schema(pl.DataFrame({"cost": ["3,5", "12,25"], "plz": ["01067", "10115"]}))
     >>> print(draft)
-    cost: 2 of 2 cells are written as 3,5; read as numbers with decimal sign ','; [read.columns.cost] decimal = ","
+    cost: 2 of 2 cells are written like 3,5; read as numbers with decimal sign ','; [read.columns.cost] decimal = ","
     plz: 1 of 2 cells are digits that begin with a zero, such as 01067; read as labels, not as numbers
     >>> print(draft.schema.read.dumps(), end="")
     [read]

@@ -73,6 +73,11 @@ class SqlColumns:
         return self._truth(description, True)
 
     def _truth(self, description: Description, wanted: bool) -> str:
+        """Return the expression that is true where a description holds or, if `wanted` is False, where it does not.
+
+        For a missing value, a test and its negation are both false, except the test for missing values. So SQL's `not`
+        cannot express `Not`.
+        """
         match description:
             case Equals():
                 attribute = self.schema[description.attribute]
@@ -142,6 +147,7 @@ class SqlColumns:
         if steps.half_up:
             return f"cast(floor({exact} + 0.5e0) as bigint)"
         under = f"floor({exact})"
+        # A half is rounded to the even whole number.
         # This difference is exact, except for numbers between -0.5 and 0. For these it is at least 0.5, even after
         # rounding. If it is 0.5, the result is still 0, the nearest whole number, since the floor is -1, which is odd.
         rest = f"({exact} - {under})"
@@ -149,7 +155,7 @@ class SqlColumns:
         return f"(cast({under} as bigint) + case when {rest} > 0.5e0 or ({rest} = 0.5e0 and {odd}) then 1 else 0 end)"
 
     def parts(self, by: Cut) -> dict[int, str]:
-        """Return the SQL test whether a row is in a part, for each part of a cut (see `Cut`), by the part's number.
+        """Return, for the number of each part of a cut (see `Cut`), the SQL test that the rows of the part pass.
 
         If several tests hold for a row, the row is in the part whose test comes first.
         """
@@ -160,9 +166,10 @@ class SqlColumns:
         return {k: self.holds(by[k]) for k in range(len(by) - 1, -1, -1)}
 
     def selected(self, lineage: Sequence[Selection]) -> tuple[SqlColumns, str]:
-        """Return the columns after a lineage (the steps to some rows), and the clause that selects its rows.
+        """Return the columns after the steps of a lineage, and the clause that selects the rows it leads to.
 
-        The clause is empty, or has a leading space.
+        A lineage is the list of steps from the whole table to some of its rows. The clause is empty, or has a leading
+        space.
         """
         columns, chosen = self, []
         for step in lineage:

@@ -475,7 +475,7 @@ def test_what_was_made_twice_is_named(opened: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("planned", [SCHEMA["a"], dpf.Cases([dpf.Equals("a", "false")])])
 def test_a_partition_by_another_cut_of_as_many_parts_is_refused(opened: Callable[..., Any], planned: Any) -> None:
     table, _ = opened(dpf.parallel(count("n"), by=planned, name="halves"), TABLE)
-    with pytest.raises(ReleaseRefused, match="by these 2 parts is not in the plan"):
+    with pytest.raises(ReleaseRefused, match="into these 2 parts is not in the plan"):
         table.partition("b", name="halves")
     assert len(table.partition("a" if planned is SCHEMA["a"] else planned, name="halves")) == 2
 

@@ -665,7 +665,7 @@ def test_mistakes_are_said(parameters: dict[str, Any], sentence: str) -> None:
 
 def test_a_unit_that_is_asserted_is_refused() -> None:
     study = dpf.Study(SCHEMA, epsilon=1, rows_per_unit=4, allow=["rows-per-unit-asserted"])
-    with pytest.raises(dpf.InputError, match="nothing says which unit a row is of; name the column of ids"):
+    with pytest.raises(dpf.InputError, match="nothing says which unit a row belongs to; name the column of ids"):
         study.add("most", dpf.miner("rows-per-unit", epsilon=1))
 
 

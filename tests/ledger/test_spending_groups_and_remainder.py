@@ -368,7 +368,8 @@ def test_the_rest_of_a_history_is_not_spent_on_one_period(tmp_path: Path) -> Non
     within = DiscreteLaplace("0.5").calibrate(dpf.step("n", dpf.queries.Count(), DiscreteLaplace("0.5")).facts,
                                               ledger.data_set("people").relation).preview.within  # fmt: skip
     (line,) = remainder(ledger.data_set("people"))
-    assert line == f"one count of the rows of a new month within ±{within:.0f} (95 %), and nothing after it there"
+    error = f"within ±{within:.0f} (95 %)"
+    assert line == f"one count of the rows of a new month {error}, and nothing after it in that period"
 
 
 def test_how_often_a_plan_fits_is_unknown_once_it_would_be_charged_otherwise(tmp_path: Path) -> None:

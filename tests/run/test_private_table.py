@@ -229,9 +229,9 @@ def test_a_refused_partition_is_told_of_the_one_that_comes_near(opened: Callable
     for name in (None, "made"):
         with pytest.raises(dpf.ReleaseRefused, match="depends on attributes that the plan's `FromRelease` does not"):
             table.partition("order", name=name)
-    with pytest.raises(dpf.ReleaseRefused, match="by these 4 parts is not in the plan, or not in the branch"):
+    with pytest.raises(dpf.ReleaseRefused, match="into these 4 parts is not in the plan, or not in the branch"):
         table.partition("order", name="ill")
-    with pytest.raises(dpf.ReleaseRefused, match="by these 4 parts is not in the plan, or not in the branch"):
+    with pytest.raises(dpf.ReleaseRefused, match="into these 4 parts is not in the plan, or not in the branch"):
         opened(dpf.sequential(counting("r"), dpf.parallel(counting(), by=SCHEMA["ill"])), TABLE)[0].partition("order")
 
 
@@ -744,11 +744,11 @@ def test_what_is_refused_is_named_with_its_scope_and_the_nearest_name(opened: Ca
         (lambda: table.scope("iner"), "scope 'iner' is not in the plan; did you mean 'inner'?"),
         (
             lambda: table.partition("order"),
-            "a partition by these 4 parts is not in the plan, or not in the branch that was taken",
+            "a partition into these 4 parts is not in the plan, or not in the branch that was taken",
         ),
         (
             lambda: table.partition("ill", name="x"),
-            "partition 'x' by these 2 parts is not in the plan, or not in the branch that was taken",
+            "partition 'x' into these 2 parts is not in the plan, or not in the branch that was taken",
         ),
         (lambda: table.calibration("rowz"), "step 'rowz' is not in the plan; did you mean 'rows'?"),
     ]

@@ -601,7 +601,7 @@ def test_a_messy_file_in_three_commands(tmp_path, capsys, monkeypatch) -> None:
     assert main(["schema", "infer", "messy.csv", "--exclude", "pid", "--out", "messy.schema.toml"]) == 0
     out, err = capsys.readouterr()
     assert "27 attributes; left out: letter, notes" in out
-    assert "cost: 272 of 300 cells are written as" in err
+    assert "cost: 272 of 300 cells are written like" in err
     steps = (
         f'[[step]]\nname = "{n}"\nminer = "mean"\nparams = {{ attribute = "{n}" }}\nshare = 0.5\n'
         for n in ("cost", "visit")

@@ -59,11 +59,11 @@ WORDS = ["north", "east", "south", "west", "up", "down", "in", "out", "left", "r
         (["NULL", "a", "b", "a"], False, {"null": ["NULL"]}, "1 of 4 cells mean a missing value: NULL"),
         (["NULL", "NULL"], False, {}, ""),
         (["NA", "a", "b"], False, {}, ""),
-        (["1,5", "2"], True, {"decimal": ","}, "1 of 2 cells are written as 1,5"),
-        (["1.234,5", "2"], True, {"decimal": ",", "thousands": "."}, "1 of 2 cells are written as 1.234,5"),
-        (["1 234,5", "2"], True, {"decimal": ",", "thousands": " "}, "1 of 2 cells are written as 1 234,5"),
+        (["1,5", "2"], True, {"decimal": ","}, "1 of 2 cells are written like 1,5"),
+        (["1.234,5", "2"], True, {"decimal": ",", "thousands": "."}, "1 of 2 cells are written like 1.234,5"),
+        (["1 234,5", "2"], True, {"decimal": ",", "thousands": " "}, "1 of 2 cells are written like 1 234,5"),
         (["1,5", "-", "2"], True, {"decimal": ",", "null": ["-"]},
-         "1 of 3 cells are written as 1,5, and 1 of 3 cells are not numbers: -"),
+         "1 of 3 cells are written like 1,5, and 1 of 3 cells are not numbers: -"),
         (["3,5 kg", "2 kg"], True, {"decimal": ",", "symbols": ["kg"]},
          "2 of 2 cells are numbers with kg, such as 3,5 kg"),
         (["$ 10", "$ 20", "NA"], True, {"symbols": ["$"], "null": ["NA"]},
@@ -125,10 +125,10 @@ def test_commas_before_three_digits_are_doubtful() -> None:
 def test_a_date_that_fits_two_orders_says_so() -> None:
     both, one = guess("01/02/2024", "03/04/2024"), guess("01/02/2024", "13/04/2024")
     assert both.proposal == (
-        "read as years, by the format '%d/%m/%Y'; they also fit '%m/%d/%Y', so check which of the two is right"
+        "read as years, in the format '%d/%m/%Y'; they also fit '%m/%d/%Y', so check which of the two is right"
     )
-    assert one.proposal == "read as years, by the format '%d/%m/%Y'"
-    assert guess("08:30 PM", "09:05 AM").proposal == "read as hours, by the format '%I:%M %p'"
+    assert one.proposal == "read as years, in the format '%d/%m/%Y'"
+    assert guess("08:30 PM", "09:05 AM").proposal == "read as hours, in the format '%I:%M %p'"
     many = [f"2024-01-{day:02}" for day in range(1, 29)] * 15
     unread = [f"x{k}" for k in range(11)]
     assert set(guess(*many, *unread[:10]).options.null) == set(unread[:10])
@@ -142,7 +142,7 @@ def test_a_column_of_dates_in_several_formats_is_read_by_each() -> None:
     assert mixed.options.date == ("%d.%m.%Y", "iso", "%m/%d/%Y")
     assert mixed.is_number
     assert mixed.proposal == (
-        "read as years, by the formats '%d.%m.%Y', 'iso', '%m/%d/%Y'; a date that fits several of them is read by the "
+        "read as years, in the formats '%d.%m.%Y', 'iso', '%m/%d/%Y'; a date that fits several of them is read in the "
         "first"
     )
     assert mixed.found == "1,500 of 1,500 cells are dates or times, such as 01.01.2023"
@@ -196,7 +196,7 @@ def test_points_of_groups_are_told_by_other_columns() -> None:
     guesses = {"g": (guess_column(grouped), grouped), "c": (guess_column(comma), comma), "n": (Guess(), None)}
     found = with_groups(guesses)
     assert (found["g"][0].options.decimal, found["g"][0].options.thousands) == (",", ".")
-    assert found["g"][0].found.startswith("2 of 3 cells are written as 12.345")
+    assert found["g"][0].found.startswith("2 of 3 cells are written like 12.345")
     assert (found["c"], found["n"]) == (guesses["c"], guesses["n"])
     assert with_groups({"g": guesses["g"]}) == {"g": guesses["g"]}
     for texts in (["12.34", "7"], ["12.345", "1.5"], ["7", "8"], ["0.345", "7"]):

@@ -45,10 +45,10 @@ def _check_encoding(_: Any, __: attrs.Attribute[str], value: str) -> None:
 class Encoding:
     """An encoding of rows as columns of numbers for scikit-learn, so that its trees can be read as patterns.
 
-    A numeric attribute is one column. It holds the values with the sign changed, since scikit-learn tests `x <= t` and
-    our literals (tests of one attribute) test `x < t`. A missing value counts as larger than all others, so that
-    `x < t` does not hold for it. scikit-learn compares in single precision, so a value very near to a threshold may
-    fall on the other side of the threshold.
+    A numeric attribute is one column. For a value x it holds -x. scikit-learn tests `-x <= -t`, and the rows that fail
+    this test are those for which our literal (a test of one attribute) `x < t` holds. A missing value counts as larger
+    than all others, so that `x < t` does not hold for it. scikit-learn compares in single precision, so a value very
+    near to a threshold may fall on the other side of the threshold.
 
     Attributes
     ----------
@@ -57,8 +57,9 @@ class Encoding:
     target
         The class attribute. All other attributes become columns.
     kind
-        How attributes that are not numeric are encoded: "one-hot" (a column for each value, which is 1 if the row has
-        it) or "ordinal" (one column with the position of the value in the schema, so that a tree tests for ranges).
+        How attributes that are not numeric are encoded: "one-hot" (a column for each value, with a 1 in the rows that
+        have the value) or "ordinal" (one column with the position of the value in the schema, so that a tree tests for
+        ranges).
     """
 
     schema: Schema
@@ -150,7 +151,7 @@ class EncodedClassifier:
     def __attrs_post_init__(self) -> None:
         columns, name = getattr(self.classifier, "n_features_in_", None), type(self.classifier).__name__
         if columns is None:
-            raise InputError(f"the {name} is not fitted; fit it on a table's matrix and classes by its encoding")
+            raise InputError(f"the {name} is not fitted; fit it on the encoding's `matrix` and `classes`")
         if columns != len(self.encoding.columns):
             raise InputError(f"the {name} has {columns} columns, but the encoding has {len(self.encoding.columns)}")
 

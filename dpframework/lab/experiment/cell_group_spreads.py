@@ -54,7 +54,7 @@ def _plain(value: Any) -> Any:
 
 
 def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[FinishedCell]) -> list[GroupSpread]:
-    """Return one spread for each group of cells and each value of a summary, in the order of the file.
+    """Return one spread for each group of cells and each value of a summary, in the order of the groups' first cells.
 
     A group in which a value was never measured has no spread of this value.
     """
@@ -73,10 +73,11 @@ def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finis
 
 
 def _spread_of(sample: Mapping[int, Sequence[float]]) -> Spread | None:
-    """Return the spread of measured values. `sample` has the values of the folds of each repetition.
+    """Return the spread of measured values. For each repetition, `sample` has the values of its folds.
 
-    Several repetitions are each averaged over their folds first. Of a single repetition, the spread over its folds is
-    returned. NaN, which means that there was nothing to measure, is left out. If all values are NaN, return None.
+    If there are several repetitions, each of them is first averaged over its folds. If there is only one, the spread
+    over its folds is returned. NaN, which means that there was nothing to measure, is left out. If all values are NaN,
+    return None.
     """
     defined = [[value for value in values if not math.isnan(value)] for values in sample.values()]
     # Folds share training rows. If they counted as repetitions, the interval would be too narrow (Bengio

@@ -63,9 +63,10 @@ class Spread:
             sd = float(sample.std(ddof=1)) if len(sample) > 1 else math.nan
             q1, median, q3 = (float(q) for q in np.quantile(sample, [0.25, 0.5, 0.75]))
         if len(sample) > 1 and sample[0] == sample[-1] and math.isfinite(sample[0]):
-            mean, sd = float(sample[0]), 0.0  # rounding would make them differ by a last digit
+            mean, sd = float(sample[0]), 0.0  # exact, where rounding may change the last digit
         n = len(sample)
-        # `half` is half of Student's interval, NaN for one value ("The probable error of a mean", Biometrika 6, 1908).
+        # `half` is half the length of Student's interval, NaN for one value ("The probable error of a mean", Biometrika
+        # 6, 1908).
         half = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sd / math.sqrt(n)
         low, high = median_interval(sample)
         return cls(len(sample), mean, sd, mean - half, mean + half, median, q1, q3, low, high)

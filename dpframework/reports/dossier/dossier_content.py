@@ -56,7 +56,8 @@ class LedgerState:
     outside
         One sentence for each release outside the ledger, saying how it changes the claim.
     looks
-        The sentences of `outside` on looks: somebody looked at the rows before they chose questions or bounds.
+        The sentences of `outside` that are about looks. A look is recorded if somebody looked at the rows before they
+        chose questions or bounds.
     """
 
     sentences: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
