@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -117,6 +118,7 @@ def is_failure(error: BaseException) -> bool:
 KINDS = ("data-fits-schema", "rows", "max_rows", "dates", "query timed out", "query cancelled")
 
 
+_SIGNAL_CODES = frozenset(128 + number for number in signal.Signals)  # exit codes of programs that a signal ended
 _BETWEEN = ("dpframework", "attr", "attrs", "typeguard", "")  # "" since the functions that attrs writes have no package
 
 
@@ -138,12 +140,18 @@ def raised_here(error: BaseException) -> bool:
     return ours
 
 
-def without_text(error: BaseException) -> BaseException:
-    """Return an exception that may leave this process. A request to end the process loses its text.
+def bare_request(error: BaseException) -> BaseException:
+    """Return a request to end this process that says nothing but that, in place of one that private code made.
 
-    Python would print this text, which may quote a row. Any other exception is returned as it is.
+    Python would print the text of the original, which may quote a row. Its class and its exit code may be a cell, too.
+    So the result is a `KeyboardInterrupt`, a `GeneratorExit`, or a `SystemExit` with code 1. Only the codes by which
+    programs say that a signal ended them are kept.
     """
-    return SystemExit(1) if isinstance(error, SystemExit) and isinstance(error.code, str) else error
+    for kind in (KeyboardInterrupt, GeneratorExit):
+        if isinstance(error, kind):
+            return kind()
+    code = error.code if isinstance(error, SystemExit) else None
+    return SystemExit(code if type(code) is int and code in _SIGNAL_CODES else 1)
 
 
 @contextlib.contextmanager

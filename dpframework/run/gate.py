@@ -20,9 +20,9 @@ from dpframework.facts.errors import (
     QueryStopped,
     ReleaseRefused,
     RunStopped,
+    bare_request,
     is_failure,
     raised_here,
-    without_text,
 )
 from dpframework.facts.fork_detection import ProcessMark, this_process
 from dpframework.facts.logical_descriptions_of_rows import Cases
@@ -319,10 +319,13 @@ class Gate:
             with silenced(words=True):
                 return function()
         except BaseException as error:
+            stopped: BaseException | None = None
+            kind = type(error)
             if not is_failure(error):
-                raise (without_text(error) if private else error) from None
-            stopped, kind = None, type(error)
-            if isinstance(error, QueryStopped) and error.kind in KINDS:
+                if not private:
+                    raise
+                stopped = bare_request(error)
+            elif isinstance(error, QueryStopped) and error.kind in KINDS:
                 # A message of our own says how the query ended, and nothing else. A plugin's may quote rows.
                 says = error if raised_here(error) or not private else error.kind
                 stopped = QueryStopped(f"{what} was not answered: {says}", kind=error.kind)
@@ -330,6 +333,7 @@ class Gate:
                 raise
             known = not private or kind.__module__.split(".")[0] in ("builtins", "dpframework")
             name, cause = kind.__name__ if known else "an error of its own", None if private else error
+        # Raised outside of the `except` block, so that Python does not attach the original error.
         if stopped is not None:
             raise stopped
         raise InputError(

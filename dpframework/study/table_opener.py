@@ -15,9 +15,9 @@ from dpframework.facts.errors import (
     InputError,
     NotOpened,
     QueryStopped,
+    bare_request,
     is_failure,
     raised_here,
-    without_text,
 )
 from dpframework.facts.periods import Period
 from dpframework.facts.privacy_unit import PrivacyUnit
@@ -75,13 +75,11 @@ def open_table(
     except NotOpened:
         raise
     except BaseException as error:
-        if not is_failure(error):
-            raise (without_text(error) if randomness.private else error) from None
-        if ledger is not None:
+        if ledger is not None and is_failure(error):
             ledger.refused(_known_kind(error) or "table cannot be read")
         if not randomness.private:
             raise
-        says = _failure_text(error)
+        ended = InputError(_failure_text(error)) if is_failure(error) else bare_request(error)
     else:
         if not isinstance(loaded, Table):
             raise InputError(
@@ -92,7 +90,7 @@ def open_table(
         require_read_for(plan.unit, loaded.unit, loaded.key, ledger)
         own = group_rows(loaded, plan.unit, placed=plan.reads_places) if plan.reads_units else loaded.with_units(None)
         return own.with_values(values), loaded.unit.span
-    raise InputError(says)
+    raise ended  # outside of the `except` block, so that Python does not attach the original error
 
 
 def group_rows(table: Table, unit: PrivacyUnit, *, placed: bool = False) -> Table:

@@ -34,9 +34,7 @@ _NULLS = frozenset((*SURE_NULLS, "NA", "na", "None", "none", "NONE", "-", "--", 
                     "k.A.", "k. A.", "keine Angabe", "missing", "Missing", "unknown", "Unknown", "unbekannt", "NaT",
                     "#VALUE!", "#DIV/0!", "#REF!"))  # fmt: skip
 #: Decimal signs with thousands separators, in the order in which they are tried.
-_STYLES = (
-    (",", None), (",", "."), (".", ","), (",", " "), (".", " "), (".", "'"), (",", "'"),
-)  # fmt: skip
+_STYLES = ((",", None), (",", "."), (".", ","), (",", " "), (".", " "), (".", "'"), (",", "'"))
 _DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d %b %Y",
          "%d-%b-%Y", "%d %B %Y", "%B %d, %Y", "%b %d, %Y", "%m/%Y", "%Y-%m")  # fmt: skip
 _CLOCKS = ("%H:%M:%S", "%H:%M", "%I:%M %p")
@@ -79,9 +77,8 @@ class Guess:
     is_number
         Whether the cells are numbers or dates, and not labels.
     found
-        A text for the owner only. It names the cells that are not in the notation of programs. It also names cells that
-        look like numbers, but may be something else, such as dates in digits. Empty if there are no cells of either
-        kind.
+        A text for the owner only. It names cells that are not in the notation of programs, and those that look like
+        numbers but may be something else, such as dates in digits. Empty if there are none.
     proposal
         A text that says how the drafted schema reads the cells that `found` names.
     """
@@ -129,8 +126,8 @@ def guess_column(cells: DistinctCells) -> Guess:
     )
     if guess is not None:
         return guess
-    # The column holds numbers if at most a fifth of its cells do not, and more than `_FEW` different texts are numbers.
-    # If many different texts are not numbers, only a twentieth of the cells may hold them, and they are not listed.
+    # In a column of numbers, more than `_FEW` texts are numbers, and at most a fifth of the cells hold other texts. If
+    # there are many such other texts, only a twentieth of the cells may hold them.
     if plain and 5 * rest.cells <= number and len(strange) - len(empty) > _FEW:
         few = len(empty) <= _FEW
         if few or 20 * rest.cells <= number:
@@ -243,10 +240,7 @@ def _guess_dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gue
 def _cover(
     cells: DistinctCells, parsed: Mapping[str, NDArray[np.bool_]], most: int
 ) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return up to `most` formats, and which texts are in none of them.
-
-    Each format reads many cells that no format before it reads.
-    """
+    """Return up to `most` formats, each of many cells that no earlier one reads, and which texts are in none."""
     forms, left = list[str](), np.ones(len(cells.texts), dtype=np.bool_)
     while parsed and len(forms) < most:
         best = max(parsed, key=lambda form: cells.number(parsed[form] & left))

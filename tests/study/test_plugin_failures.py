@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.errors import DoesNotFit, NotOpened, QueryStopped, raised_here, without_text
+from dpframework.facts.errors import DoesNotFit, NotOpened, QueryStopped, raised_here
 from dpframework.tables.in_process_engines import BlockEngine
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
@@ -133,18 +133,39 @@ def test_an_engine_that_cannot_count_quotes_no_row(error: Exception, says: str, 
         study().run(files, engine=Failing(counts=error), seed=1)
 
 
-@pytest.mark.parametrize("place", ["opens", "counts"])
-def test_an_engine_that_ends_the_process_takes_no_text_along(place: str, files: dpf.TableFiles) -> None:
-    """Python would print it."""
-    with pytest.raises(SystemExit) as ended:
-        study().run(files, engine=Failing(**{place: SystemExit(CELL)}))
-    assert ended.value.code == 1
-    with pytest.raises(SystemExit) as ended:
-        study().run(files, engine=Failing(**{place: SystemExit(CELL)}), seed=1)
-    assert ended.value.code == CELL
-    with pytest.raises(SystemExit) as ended:
-        study().run(files, engine=Failing(**{place: SystemExit(143)}))
-    assert ended.value.code == 143
+class UlmInterrupt(KeyboardInterrupt):
+    """A request to end the process, in a class whose name is a cell."""
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        (SystemExit(CELL), SystemExit(1)),
+        (SystemExit((CELL, 37)), SystemExit(1)),
+        (SystemExit(37), SystemExit(1)),
+        (SystemExit(0), SystemExit(1)),
+        (SystemExit(143), SystemExit(143)),
+        (KeyboardInterrupt(CELL), KeyboardInterrupt()),
+        (UlmInterrupt(), KeyboardInterrupt()),
+        (GeneratorExit(CELL), GeneratorExit()),
+        (type("Ulm", (BaseException,), {})(CELL), SystemExit(1)),
+    ],
+)
+def test_an_engine_that_ends_the_process_tells_nothing_else(
+    asked: BaseException, shown: BaseException, files: dpf.TableFiles
+) -> None:
+    """Python would print a text, and the shell the exit code."""
+    for place in ("opens", "counts"):
+        if place == "counts" and isinstance(asked, KeyboardInterrupt):
+            shown = dpf.RunStopped("step 'n': interrupted")  # the results of earlier steps are kept
+        else:
+            with pytest.raises(type(asked)) as open_run:
+                study().run(files, engine=Failing(**{place: asked}), seed=1)
+            assert open_run.value is asked
+        with pytest.raises(type(shown)) as ended:
+            study().run(files, engine=Failing(**{place: asked}))
+        assert (type(ended.value), ended.value.args) == (type(shown), shown.args)
+        assert (ended.value.__context__, ended.value.__cause__) == (None, None)
 
 
 def test_an_engine_without_a_summary_loses_no_result(files: dpf.TableFiles, capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,8 +185,6 @@ def test_an_error_is_our_own_if_our_code_raises_it() -> None:
     with pytest.raises(dpf.InputError):
         raise theirs
     assert not raised_here(theirs)
-    interrupt = KeyboardInterrupt()
-    assert without_text(interrupt) is interrupt
 
 
 @attrs.frozen

@@ -78,8 +78,7 @@ def run_experiment(
     PlanRefused
         If a check refuses a plan of the grid. Then no data file has been read, and nothing has been written.
     InputError
-        If a plan cannot be made, a library, function or data file is missing, the folder cannot hold the results, or
-        another process is using the folder.
+        If a plan, a library or a file lacks something, the folder cannot be written, or another process uses it.
     RunStopped
         If the user interrupts the run, or a process dies. Finished cells are kept.
     """
