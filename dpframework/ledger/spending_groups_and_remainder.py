@@ -12,6 +12,7 @@ from dpframework.accountant import AdaptiveBudget, PlanCharge
 from dpframework.facts import UnitChange
 from dpframework.facts.choice_enum import Choice
 from dpframework.facts.errors import PlanRefused
+from dpframework.facts.phrases import count_text
 from dpframework.facts.privacy_losses import readable
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.recorded_run import RecordedRun
@@ -165,8 +166,8 @@ def remainder(data_set: DataSet) -> list[str]:
         if number is None:
             lines.append(f"an unknown number of further runs of {study}, which would be charged at another Renyi order")
             continue
-        more = "no further run" if not number else "1 further run" if number == 1 else f"{number} further runs"
-        lines.append(f"{more} of {study}")
+        more = "no further run" if not number else count_text(number, "further run")
+        lines.append(f"{'at least ' if number == MOST_RUNS else ''}{more} of {study}")
     return lines
 
 

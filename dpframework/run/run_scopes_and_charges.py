@@ -176,6 +176,8 @@ class Scope:
         for step in self._steps.get(name, ()):
             if (calibration := self.run.plan.calibration(step)) is not None:
                 return calibration
+        if name in self._steps:
+            raise ReleaseRefused(f"step '{name}' has no valid claim under {self.run.plan.relation}")
         raise ReleaseRefused(f"step '{name}' is not in the plan; {nearest(name, self._steps)}")
 
     @functools.cached_property

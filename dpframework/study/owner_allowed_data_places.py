@@ -198,10 +198,10 @@ def owner_places() -> OwnerPlaces:
         return OwnerPlaces(path)
     if os.name == "posix":
         found = path.stat()
-        if found.st_uid not in (0, os.getuid()) or found.st_mode & _WRITABLE_BY_OTHERS:
-            raise InputError(
-                f"{path}: others can write this file, which says where data and code go; run chmod go-w on it"
-            )
+        is_own = found.st_uid in (0, os.getuid())
+        if not is_own or found.st_mode & _WRITABLE_BY_OTHERS:
+            remedy = "run chmod go-w on it" if is_own else "let it belong to you or to root"
+            raise InputError(f"{path}: others can write this file, which says where data and code go; {remedy}")
     form = read_toml(path, "the owner's configuration of places")
     with prefix_errors(f"{path}: "):
         refuse_unknown(form, ("data", "engine"), "unknown table")

@@ -17,7 +17,14 @@ import dpframework as dpf
 from dpframework.accountant import PlanCharge
 from dpframework.cli import main
 from dpframework.facts.privacy_losses import ByRelation
-from dpframework.ledger import GroupBy, LedgerTampered, OutsideKind, group_runs, remainder
+from dpframework.ledger import (
+    GroupBy,
+    LedgerTampered,
+    OutsideKind,
+    group_runs,
+    remainder,
+    spending_groups_and_remainder,
+)
 from dpframework.ledger.entry_hash_chain import Chain
 from dpframework.ledger.run_results_person_and_purpose import RecordedResult
 from dpframework.ledger.spending_groups_and_remainder import _cost
@@ -253,11 +260,14 @@ def test_the_audit_sees_a_release_outside_that_was_charged_otherwise(ledger: dpf
         ledger.verify()
 
 
-def test_the_rest_buys_a_count_and_further_runs(ledger: dpf.Ledger) -> None:
+def test_the_rest_buys_a_count_and_further_runs(ledger: dpf.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ran(ledger, study_of(ill="0.5"), study="yearly")
     left = remainder(ledger.data_set("people"))
     plan = study_of(ill="0.5").plan()
     assert left[1] == f"3 further runs of 'yearly' (plan {plan.hash[:12]})"
+    with monkeypatch.context() as patch:
+        patch.setattr(spending_groups_and_remainder, "MOST_RUNS", 2)  # the count ends there
+        assert remainder(ledger.data_set("people"))[1].startswith("at least 2 further runs of 'yearly'")
     noise = dpf.step("n", dpf.queries.Count(), DiscreteLaplace("1.5"))
     study = dpf.Study(SCHEMA, epsilon=2)
     study.add_plan("n", noise)

@@ -346,6 +346,17 @@ def test_the_entrys_yaml_is_read_back_as_it_was() -> None:
     said = {**SAID, "trust.actors": 'says "no": - # {x} \\ yes\u2028', "security.access": "1.0"}
     entry = registry_entry(plan_of(), Statements(said))
     assert yaml.safe_load(registry_text(entry)) == entry
+    lines = (
+        "two\nlines",
+        "  first\nindented",
+        "\nno first line",
+        "last line\n",
+        "odd\u2028line\nand another",
+        "a\n\nb\tc",
+    )
+    for text in lines:
+        changed = {**entry, "text": text}
+        assert yaml.safe_load(registry_text(changed)) == changed, text
 
 
 @pytest.fixture

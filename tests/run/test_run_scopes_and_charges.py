@@ -37,6 +37,8 @@ def test_a_step_without_a_claim_is_not_released(plan_of: Callable[..., dpf.Study
     scope = run.scope()
     with pytest.raises(dpf.ReleaseRefused, match=r"^step 's' has no valid claim under add-or-remove-one$"):
         scope.charge("s")
+    with pytest.raises(dpf.ReleaseRefused, match=r"^step 's' has no valid claim under add-or-remove-one$"):
+        scope.calibration("s")
     block = BlockScope(scope, scope.spend("b"))
     with pytest.raises(dpf.ReleaseRefused, match=r"^step 'b/k' has no valid claim under add-or-remove-one$"):
         block.charge("k", {"epsilon": 1})

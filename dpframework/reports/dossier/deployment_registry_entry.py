@@ -235,8 +235,15 @@ def _yaml_lines(form: Mapping[str, Any], indent: str) -> Iterator[str]:
             case list():
                 yield f"{indent}{key}:\n"
                 yield from (f"{indent}  - {json.dumps(one, ensure_ascii=False)}\n" for one in value)
-            case str() if "\n" in value:
+            case str() if "\n" in value and _is_block(value):
                 yield f"{indent}{key}: |-\n"
                 yield from (f"{indent}  {line}\n" for line in value.splitlines())
             case _:
-                yield f"{indent}{key}: {json.dumps(value, ensure_ascii=False)}\n"
+                odd = isinstance(value, str) and not value.isprintable()
+                yield f"{indent}{key}: {json.dumps(value, ensure_ascii=odd)}\n"
+
+
+def _is_block(text: str) -> bool:
+    """Tell whether YAML reads a text back from lines of its own, with one indent for all."""
+    lines = text.split("\n")
+    return lines[0][:1].strip() != "" and lines[-1] != "" and all(line.isprintable() for line in lines)
