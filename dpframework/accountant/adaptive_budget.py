@@ -5,10 +5,10 @@ fixed early, not at the end with all releases in view (the last paragraph says w
 accepts a plan if one of two totals, with this plan, is at most epsilon:
 
 - **pure**: the pure epsilons of all plans, added up;
-- **mixed**, once an order alpha > 1 of the Renyi divergence is fixed: a sum of three terms. The first is B, the pure
-  epsilons of all plans before the order was fixed. The second is the Renyi divergences at alpha of all later plans (see
-  `rdp`). The third is c = log(1 - 1 / alpha) - log(alpha delta) / (alpha - 1), or 0 if that is negative. Adding c
-  *converts* the divergences to an epsilon at delta.
+- **mixed**, once an order alpha > 1 of the Renyi divergence is fixed: a sum of three terms. The first is B, the sum of
+  the pure epsilons of all plans before the order was fixed. The second is the sum of the Renyi divergences at alpha of
+  all later plans (see `rdp`). The third is c = log(1 - 1 / alpha) - log(alpha delta) / (alpha - 1), or 0 if that is
+  negative. Adding c *converts* the divergences to an epsilon at delta.
 
 The first plan that is charged its Renyi divergence instead of its pure epsilon fixes the order, for good. The order may
 depend on anything that was released before.
@@ -51,14 +51,14 @@ at most delta - D' where an order was fixed, and at most delta elsewhere. The se
 Where an order was fixed, it is at most D' M, as above. From the time of fixing, M has a mean of at most 1, so the
 second term sums to at most D' times the probability that an order was fixed. Together the two sums are at most delta.
 
-**Releases outside.** The owner may state an (epsilon, delta)-DP release that no plan made. Its epsilon is charged like
-that of a plan, and its delta counts like an exact delta. But it is never refused, since the release has already
-happened. If it is stated before the order is fixed, then its delta makes D' smaller. If it is stated later, and its
-delta exceeds the reserve, then all releases together have the delta D' plus the exact deltas plus the deltas outside.
-This is above the budget's delta, and no plan fits any more.
+**Releases outside all plans.** The owner may state an (epsilon, delta)-DP release that no plan made. Its epsilon is
+charged like a plan's epsilon, and its delta counts like an exact delta. But such a release is never refused, since it
+has already happened. If it is stated before the order is fixed, then its delta makes D' smaller. If it is stated later,
+and its delta exceeds the reserve, then all releases together have the delta D' plus the exact deltas plus the deltas of
+the releases outside. This sum is above the budget's delta, and no plan fits any more.
 
-Converting anew, at each request for the total, at the delta that is left by then would not be sound. An analyst could
-spend exact deltas only after releases that revealed little, and so use nearly all of delta twice
+It would not be sound to convert anew at each request for the total, with the delta that is left by then. An analyst
+could spend exact deltas only after releases that revealed little, and so use nearly all of delta twice
 (`tests/accountant/test_adaptive.py` reaches 1.99 delta in this way).
 
 **Why the order is fixed before it is needed.** For one plan that is fixed beforehand, the smallest total over all
@@ -170,7 +170,7 @@ class AdaptiveBudget:
 
     @property
     def delta_left(self) -> Fraction:
-        """The largest exact delta that a further charge may have. It is negative if releases outside used too much."""
+        """The largest exact delta that a further charge may have. It is negative if outside releases used too much."""
         spent = self.exact.under(self.relation)
         assert spent is not None  # `after` refuses a charge whose exact delta is unknown
         return self.delta - spent - self.outside - (self.converted or 0)
@@ -197,11 +197,11 @@ class AdaptiveBudget:
     def charge(self, pure: ByRelation, curve: Curve, exact: ByRelation = NOTHING) -> PlanCharge:
         """Return the charge for a pure epsilon, a bound on the divergence at every order, and an exact delta.
 
-        While no order is fixed, three charges are tried in turn. The first is the divergence at the order where the
-        rest of the budget admits the largest rho, if this charge fits and differs from the plan's pure epsilon. The
-        second is the pure epsilon, if that fits. The last is the divergence at the order where this plan is cheapest.
-        If no delta is left for the conversion, or the plan has no known divergence, the plan is charged its pure
-        epsilon.
+        While no order is fixed, three charges are tried in turn, and the first one that fits is returned. The first is
+        the divergence at the order where the rest of the budget admits the largest rho, unless it equals the plan's
+        pure epsilon. The second is the pure epsilon. The last is the divergence at the order where this plan is
+        cheapest, which is returned even if it does not fit. If no delta is left for the conversion, or the plan has no
+        known divergence, the plan is charged its pure epsilon.
         """
         if self.order is not None:
             return PlanCharge(pure, curve.at(self.order), self.order, exact)

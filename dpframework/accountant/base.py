@@ -48,7 +48,7 @@ class Accountant(abc.ABC, Generic[A]):
     Raises
     ------
     InputError
-        If the delta is not one at which the notion's totals can hold.
+        If totals in this notion of loss cannot hold at this delta.
     """
 
     name: ClassVar[str]
@@ -69,8 +69,8 @@ class Accountant(abc.ABC, Generic[A]):
             raise InputError(f"{self.name} accounting needs a delta above {decimal_text(self.delta)}")
         if admitted != self.delta:
             raise InputError(
-                f"{self.name} accounting has no delta of {decimal_text(self.delta)}: its totals hold at "
-                f"{decimal_text(admitted)}; give that, or use another accounting"
+                f"{self.name} accounting does not hold at a delta of {decimal_text(self.delta)}, but only at "
+                f"{decimal_text(admitted)}; give that delta, or use another accounting"
             )
         self._charged: list[A] = []
         self._exact = Fraction(0)  # the exact delta of the charged plans
@@ -131,7 +131,7 @@ class Accountant(abc.ABC, Generic[A]):
         part that rows only leave, or only enter, takes at least one move, and loses as if rows were removed or added. A
         part that rows leave and enter takes at least two moves. `parallel` bounds the loss of a unit that stays in one
         part, and of a unit that moves from one part to another. So two moves cost at most what `parallel` states. This
-        is valid wherever losses compose. Override this method where less is lost.
+        bound is valid wherever losses compose. Override this method for a notion in which less is lost.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class Accountant(abc.ABC, Generic[A]):
         return self.sequential([part] * times)
 
     def release(self, calibration: Calibration | None) -> A:
-        """Return the cost of one release, without a claim if the accountant does not support the calibration's unit."""
+        """Return the cost of one release. No cost is claimed for a unit that the accountant does not support."""
         claimed = self.of_units or calibration is None or calibration.by == ONE_ROW
         return self.amount(calibration if claimed else None)
 

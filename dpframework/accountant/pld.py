@@ -1,8 +1,8 @@
 """Privacy loss distributions, composed by dp-accounting.
 
 Each step becomes an event, dp-accounting's description of a mechanism's loss. If the mechanism's own event is known to
-dominate the step's loss, it is used. Otherwise the event is that of the worst mechanism of the same pure epsilon or,
-without a pure epsilon, of the same rho.
+dominate the step's loss, it is used. Otherwise the event of the worst mechanism with the same pure epsilon is used or,
+without a pure epsilon, the event of the worst mechanism with the same rho.
 
 Branches and parts that differ are bounded by one of their events, if it dominates all others. An event is known to
 dominate another event if it contains all releases of that event, each with the same or a larger pure epsilon. The
@@ -49,7 +49,7 @@ class PLDAccountant(Accountant[Events]):
     """Accounts in privacy loss distributions, and reports epsilon at its delta."""
 
     name: ClassVar[str] = "pld"
-    needs_delta: ClassVar[bool] = True  # at 0 the pure accountant is exact
+    needs_delta: ClassVar[bool] = True  # at delta 0 the pure accountant is exact
     of_units: ClassVar[bool] = True
 
     def amount(self, calibration: Calibration | None) -> Events:
@@ -82,7 +82,7 @@ class PLDAccountant(Accountant[Events]):
         return Events(added, replaced, composition.repeat(part.pure, times), composition.repeat(part.zcdp, times))
 
     def either(self, parts: Sequence[Events]) -> Events:
-        """Return the event of a branch that dominates all others, or else that of the largest pure epsilon or rho."""
+        """Return the event of a branch that dominates all others, or else the event of the largest epsilon or rho."""
         pure, zcdp = composition.either([p.pure for p in parts]), composition.either([p.zcdp for p in parts])
         return Events(
             _dominating([p.add_or_remove_one for p in parts], pure.add_or_remove_one, zcdp.add_or_remove_one),
@@ -173,11 +173,11 @@ COMPOSITION_ERROR = 2.0**-52
 LARGEST_LOSS = 700  # the largest loss whose exponential fits a double; a larger one protects nobody
 
 
-def _fit(events: Iterable[tuple[Any, int]]) -> bool:
+def _fits_distribution(events: Iterable[tuple[Any, int]]) -> bool:
     """Tell whether the losses of events, sampled ones too, are small enough for a distribution."""
     losses = 0.0
     for event, times in events:
-        if isinstance(event, SampledEvent) and not _fit(event.events):
+        if isinstance(event, SampledEvent) and not _fits_distribution(event.events):
             return False
         losses += _loss_of(event) * times
     return losses <= LARGEST_LOSS
@@ -210,7 +210,7 @@ def _epsilon(events: tuple[tuple[Any, int], ...], delta: Fraction) -> float:
     if not events:
         return 0.0
     left = float(delta) - COMPOSITION_ERROR * _count_compositions(events)
-    if left <= 0 or not _fit(events):
+    if left <= 0 or not _fits_distribution(events):
         return math.inf
     return float(distribution(dict(events), fine=float(delta) >= FINEST_DELTA).get_epsilon_for_delta(left))
 

@@ -1,21 +1,21 @@
 """Renyi divergence at one order, at which pure epsilons and rhos add up together (Mironov 2017).
 
-At an order alpha > 1 a release of pure epsilon e and zCDP rho r loses at most
+At an order alpha > 1 the Renyi divergence of a release with pure epsilon e and zCDP rho r is at most
 
     min(e, alpha r)
 
-of Renyi divergence: e, the largest log-ratio, bounds every divergence (Mironov 2017, Section III), and zCDP bounds the
-divergence by alpha r. At each order these amounts compose like epsilons and rhos, by the rules of `composition`.
-Sequential and adaptive composition hold by Mironov's Proposition 1, and parallel parts and branches because only the
-part or branch concerned contributes. A divergence of k at order alpha gives an epsilon of
+The reason: the largest log-ratio e bounds every divergence (Mironov 2017, Section III), and zCDP bounds the divergence
+by alpha r. At each order these amounts compose like epsilons and rhos, by the rules of `composition`. Sequential and
+adaptive composition hold by Mironov's Proposition 1. Parallel parts and branches compose because only the part or
+branch concerned contributes. A divergence of k at order alpha gives an epsilon of
 
     k + log(1 - 1 / alpha) - log(alpha delta) / (alpha - 1)
 
-at delta (Canonne, Kamath and Steinke 2020, Proposition 12). This epsilon is valid at every order, so for a plan that is
-fixed the best order may be taken. As alpha grows, every release is charged its pure epsilon. Where every release is
-charged alpha r, the total is that of zCDP. At orders in between, some releases are charged their epsilon, and the
-others share one conversion. So for every subset of the releases, the total is at most the subset's pure epsilons plus
-the zCDP total of the remaining releases.
+at delta (Canonne, Kamath and Steinke 2020, Proposition 12). This epsilon is valid at every order, so the best order may
+be taken for a plan that was fixed beforehand. At high orders, every release is charged its pure epsilon. At orders
+where every release is charged alpha r, the total is the zCDP total. At orders in between, some releases are charged
+their epsilon, and the others share one conversion. So for every subset of the releases, the total is at most the
+subset's pure epsilons plus the zCDP total of the remaining releases.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FINEST = 1 << 20  # orders are multiples of 1 / FINEST
 
 @attrs.frozen
 class OneRelease:
-    """The loss of one release at every order, by its pure epsilon and its rho."""
+    """The loss of one release at every order, computed from its pure epsilon and its rho."""
 
     pure: ByRelation
     zcdp: ByRelation
@@ -125,15 +125,15 @@ Curve: TypeAlias = OneRelease | ComposedCurve | SpreadRows | SampledCurve | Repe
 NOTIONS: tuple[Literal["pure", "zcdp"], ...] = ("pure", "zcdp")
 
 
-def _compose(curve: Curve, notion: Literal["pure", "zcdp"]) -> ByRelation:
+def _total_in(curve: Curve, notion: Literal["pure", "zcdp"]) -> ByRelation:
     """Return the pure epsilon or the rho of a curve's releases."""
     match curve:
         case OneRelease() | SpreadRows() | SampledCurve():
             one: ByRelation = getattr(curve, notion)
             return one
         case ComposedCurve():
-            return curve.rule([_compose(part, notion) for part in curve.parts])
-    return composition.repeat(_compose(curve.part, notion), curve.times)
+            return curve.rule([_total_in(part, notion) for part in curve.parts])
+    return composition.repeat(_total_in(curve.part, notion), curve.times)
 
 
 @final
@@ -144,7 +144,7 @@ class RDPAccountant(Accountant[Curve]):
     """
 
     name: ClassVar[str] = "rdp"
-    needs_delta: ClassVar[bool] = True  # at 0 the pure accountant is exact
+    needs_delta: ClassVar[bool] = True  # at delta 0 the pure accountant is exact
     of_units: ClassVar[bool] = True
     samples_anew: ClassVar[bool] = True
     chosen_plans: ClassVar[bool] = True
@@ -165,22 +165,22 @@ class RDPAccountant(Accountant[Curve]):
         return ComposedCurve(composition.parallel, tuple(parts))
 
     def sample(self, part: Curve, rate: Fraction) -> Curve:
-        """Bound by the part's own loss, and by its amplified epsilon."""
-        return self._sample(part, composition.sample(_compose(part, "pure"), rate))
+        """Bound the loss by the part's own loss, and by its amplified epsilon."""
+        return self._sample(part, composition.sample(_total_in(part, "pure"), rate))
 
     def sample_of_rows(self, part: Curve, rate: Fraction, rows: int) -> Curve:
-        """Bound by the part's own loss, and by the amplified epsilon of its rows."""
-        return self._sample(part, composition.amplify_rows(_compose(part, "pure"), rate, rows))
+        """Bound the loss by the part's own loss, and by the amplified epsilon of its rows."""
+        return self._sample(part, composition.amplify_rows(_total_in(part, "pure"), rate, rows))
 
     def _sample(self, part: Curve, pure: ByRelation) -> Curve:
         if pure.add_or_remove_one is None:
-            rho = _compose(part, "zcdp").add_or_remove_one
+            rho = _total_in(part, "zcdp").add_or_remove_one
             return SampledCurve(part, pure, ByRelation(rho, None))
         return SampledCurve(part, pure, pure.map(lambda epsilon: epsilon**2 / 2))
 
     def spread(self, parts: Sequence[Curve], rows: int) -> Curve:
         """Compose the curves of all parts by `SpreadRows`."""
-        pure, zcdp = (composition.parallel([_compose(part, n) for part in parts]) for n in NOTIONS)
+        pure, zcdp = (composition.parallel([_total_in(part, n) for part in parts]) for n in NOTIONS)
         return SpreadRows(tuple(parts), pure, zcdp)
 
     def either(self, parts: Sequence[Curve]) -> Curve:
@@ -250,9 +250,9 @@ def best_order(cost: Callable[[Fraction], float]) -> Fraction:
     """Return an order with a low cost, found by a search over its distance from 1.
 
     Every order is valid, so an inexact search only costs a little more. The search finds the best power of two for the
-    distance, and then the best exponent in steps of 1/8. If only some releases have a finite pure epsilon, these are
-    charged it from some order on. The cost may then have a local minimum on each side of this order. The steps of 1/8
-    find the lower minimum.
+    distance, and then the best exponent in steps of 1/8. If only some releases have a finite pure epsilon, these
+    releases are charged their pure epsilon from some order on. The cost may then have a local minimum on each side of
+    this order. The steps of 1/8 find the lower minimum.
     """
 
     def cost_at(exponent: float) -> float:

@@ -26,7 +26,7 @@ class ZCDPAccountant(AdditiveAccountant):
     """Accounts in rho, and converts the sum to an epsilon at the budget's delta."""
 
     name: ClassVar[str] = "zcdp"
-    needs_delta: ClassVar[bool] = True  # rho has no finite epsilon at 0
+    needs_delta: ClassVar[bool] = True  # rho has no finite epsilon at delta 0
     of_units: ClassVar[bool] = True
     samples_anew: ClassVar[bool] = True
     chosen_plans: ClassVar[bool] = True

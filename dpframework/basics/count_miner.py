@@ -117,6 +117,6 @@ def count_estimate(what: str, released: float, variance: float, level: float = C
 
 
 def whole_estimate(what: str, released: float, variance: float, level: float = CONFIDENCE) -> Estimate:
-    """Return a released count with an interval whose ends are whole numbers, since the exact count is one."""
+    """Return a released count with an interval whose ends are whole numbers, as the exact count is a whole number."""
     found = count_estimate(what, released, variance, level)
     return attrs.evolve(found, low=math.ceil(found.low), high=math.floor(found.high))

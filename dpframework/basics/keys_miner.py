@@ -83,7 +83,7 @@ class KeysMiner(Miner):
         The budget; give one of the two. If each unit has one key, more keys are shown with `epsilon`. If units have
         about four keys or more, more keys are shown with `rho`.
     delta
-        The largest probability with which a key that a single unit has is shown. It is part of the study's delta.
+        The largest probability of showing a key that only one unit has. It is part of the study's delta.
     each
         What to release, with half of the budget, for each key and for all other rows: a miner with its attributes, as
         `{"histogram": "ill"}`, `{"crosstab": ["ill", "sex"]}` or `{"mean": "age"}`. By default nothing.

@@ -221,7 +221,7 @@ class MarginalsMiner(RowsMiner):
         return ()
 
     def variances(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> dict[tuple[str, ...], float]:
-        """Return the variance of a cell of each wanted marginal, and of the marginals of their sets' subsets.
+        """Return the variance of a cell of each wanted marginal, and of each marginal of a subset of its attributes.
 
         The keys of the result are the names of the attributes of each marginal.
 
@@ -240,7 +240,7 @@ class MarginalsMiner(RowsMiner):
         return found
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return an error bound, in rows, for each marginal, or the worst for each number of attributes if many.
+        """Return an error bound, in rows, for each marginal or, if many, the worst for each number of attributes.
 
         With `ranges`, the last bound is that of the range with the largest error.
         """

@@ -32,7 +32,7 @@ from dpframework.results.noisy_count_with_interval import CONFIDENCE
 from dpframework.run.miner_base_and_examples import Example
 from dpframework.run.private_table import PrivateTable
 
-_GRID = 257  # the number of values of a that are tried for a variance's interval (see `VarianceMiner`)
+_GRID = 257  # how many values of `a` are tried for a variance's interval (see `VarianceMiner`)
 
 
 @final
@@ -42,8 +42,8 @@ class MeanMiner(NumberMiner):
 
     **If the number n of these rows is public**, the sum of the differences from the middle of the bounds is released
     and divided by n. For this the schema must have `rows`, no value may be missing, and `where` and `by` must not be
-    given. Let w be the width of the bounds. Adding a row changes the sum by at most w / 2, and replacing a row by at
-    most w. So under replace-one the noise of the mean has the standard deviation sqrt(2) w / (epsilon n).
+    given. Let w be the width of the bounds. Adding a row changes the sum by at most w / 2, and replacing a row changes
+    it by at most w. So under replace-one the noise of the mean has the standard deviation sqrt(2) w / (epsilon n).
 
     **Otherwise** a pair of numbers is released (`queries.BoundDistances`): A, the sum of the values' distances from the
     lower bound, and B, the sum of their distances from the upper bound, both in units of w. Each row adds 1 to A + B,
@@ -229,9 +229,9 @@ class VarianceMiner(NumberMiner):
     of the variance and of its interval's ends are the standard deviation and its interval.
 
     Three sums are released (`queries.GroupMoments` with degree 2). Let t be the position of a value between the bounds,
-    from 0 to 1. A is the sum of (1 - t)**2 over the rows, B that of 2 t (1 - t), and C that of t**2. These three
-    numbers add up to 1 for each row, so the sensitivity is that of a histogram. The number of rows is n = A + B + C,
-    the mean of t is (B / 2 + C) / n, and the mean of t**2 is C / n. So the variance is w**2 (C / n - ((B / 2 + C) /
+    from 0 to 1. Over the rows, A is the sum of (1 - t)**2, B is the sum of 2 t (1 - t), and C is the sum of t**2. These
+    three numbers add up to 1 for each row, so the sensitivity is that of a histogram. The number of rows is n = A + B +
+    C, the mean of t is (B / 2 + C) / n, and the mean of t**2 is C / n. So the variance is w**2 (C / n - ((B / 2 + C) /
     n)**2), where w is the width of the bounds.
 
     **The confidence interval.** For each released sum, take an interval that misses the exact sum with a probability of
@@ -265,7 +265,7 @@ class VarianceMiner(NumberMiner):
         return GroupMoments(**self.within(schema), by=self.groups(schema), degree=2)
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan one release with the three sums, or with those of all groups.
+        """Plan one release with the three sums, or with the sums of all groups.
 
         Raises
         ------
@@ -360,17 +360,17 @@ def _variance(sums: NDArray[np.float64], reach: float) -> tuple[float, float, fl
         return 0.125, 0.0, 0.25
     grid = np.linspace(0, 1, _GRID)
     weights = np.array([grid**2, grid**2 - grid, (1 - grid) ** 2])
-    low = float(_spread(corners).min())
+    low = float(_variance_of_sums(corners).min())
     high = float((corners @ weights / corners.sum(axis=1)[:, None]).max(axis=0).min())
     inside = np.maximum(sums, 0.0)
-    middle = float(_spread(inside[None])[0]) if inside.sum() > 0 else 0.125
+    middle = float(_variance_of_sums(inside[None])[0]) if inside.sum() > 0 else 0.125
     low = min(max(low, 0.0), 0.25)
     # If no table has sums in the box, the computed upper end may be below the lower end. Then both ends are equal.
     high = min(max(high, low), 0.25)
     return min(max(middle, low), high), low, high
 
 
-def _spread(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+def _variance_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the variance from each triple of sums: shape (triples, 3) in, shape (triples,) out."""
     rows = sums.sum(axis=1)
     return np.asarray(sums[:, 2] / rows - ((sums[:, 1] / 2 + sums[:, 2]) / rows) ** 2)

@@ -189,12 +189,12 @@ class OneWayMarginals:
         return next(sums) if self._by_residuals else Noisy.mean(sums)
 
     def error_bounds(self, part: PlannedPart) -> list[ErrorBound]:
-        """Return the error bounds of the counts, by the noise of their first release.
+        """Return the error bounds of the counts, computed from the noise of their first release.
 
         A part may release the same counts again, in a branch of its plan, with more noise. The mean of all releases,
-        weighted by their variances, is nearer to the exact counts than the first one. So the noise of the others says
-        nothing about the result. The noise of residuals is not in rows: for them, the bound is that of the count with
-        the most noise.
+        weighted by their variances, is nearer to the exact counts than the first one. So the noise of the other
+        releases says nothing about the result. The noise of residuals is not in rows. If residuals are released, the
+        bound holds for the count with the most noise.
         """
         found = []
         for node in self.plan(Fraction(1)).values():
@@ -241,8 +241,8 @@ class ResidualHistograms:
     Attributes
     ----------
     query
-        The query for the residuals: first that of the empty set (the number of rows), if the number of rows is secret,
-        and then those of the single attributes.
+        The query for the residuals. If the number of rows is secret, the residual of the empty set (the number of rows)
+        comes first. The residuals of the single attributes follow.
     rows
         The public number of rows, None if there is none.
     """

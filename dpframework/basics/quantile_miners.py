@@ -58,7 +58,7 @@ class _RankMiner(NumberMiner):
         within, far = calibration.preview.within, float(max(self.rank, 1 - self.rank))
         bound = part.rows_bound(self.planned(quantile_text(self.rank)), within, BoundKind.NUMBER)
         if part.size.largest is not None:
-            likely_text = "the largest number of rows by which a point can miss it"
+            likely_text = "the largest number of rows by which a point can miss the quantile"
             bound = attrs.evolve(bound, likely=far * part.size.largest, likely_text=likely_text)
         if part.rows is not None:
             bound = attrs.evolve(bound, amount=min(within, far * part.rows))
@@ -153,7 +153,7 @@ class QuantileMiner(_RankMiner):
 class MedianMiner(_RankMiner):
     """A point of a public grid that is at most a few rows away from the median of a numeric attribute.
 
-    The point is that of `QuantileMiner` for the quantile 1/2.
+    It is the point that `QuantileMiner` releases for the quantile 1/2.
 
     Parameters
     ----------

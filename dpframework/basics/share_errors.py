@@ -39,7 +39,7 @@ def share_error(rows: float, law: NoiseLaw) -> float:
     rows
         The number of rows n, above 0.
     law
-        The distribution of the noise X, which is also that of Y.
+        The distribution of the noise X and of the noise Y.
 
     Examples
     --------

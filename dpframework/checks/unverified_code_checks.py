@@ -23,7 +23,7 @@ def unproved_claims(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
         named = first_names(found, MOST_NAMED)
         yield (
             Severity.WARNING,
-            f"the {claims} {named} {rest} neither proved nor tested by the records that are given",
+            f"the {claims} {named} {rest} neither proved nor tested according to the given records",
         )
 
 

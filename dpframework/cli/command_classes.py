@@ -33,10 +33,10 @@ class _Plain:
 
 
 def _read_simply(parameter: Any) -> None:
-    """Read texts, flags and parameters that have our own parser without typer's adapters.
+    """Bypass typer's adapters for texts, flags, and parameters for which we have our own parser.
 
     Newer versions of typer make a pydantic adapter for each value, and pydantic takes longer to load than numpy. Typer
-    still reads all other parameters, and its older versions read all parameters.
+    still reads all other parameters. Its older versions make no adapters and read all parameters.
     """
     described = getattr(parameter, "type_descriptor", None)
     if described is None or isinstance(parameter.process_value, functools.partial):

@@ -121,11 +121,11 @@ def refuse_beside_json(as_json: bool, **options: object) -> None:
     """Refuse options that would have no effect beside --json. A value of None means that the option is not given."""
     for name, value in options.items():
         if as_json and value is not None:
-            raise InputError(f"--json prints one form to standard output; leave out --{name.replace('_', '-')}")
+            raise InputError(f"--json prints nothing but JSON to standard output; leave out --{name.replace('_', '-')}")
 
 
 def refuse_without_effect(on: str, **options: object) -> None:
-    """Refuse options that have no effect on something, by their names; None stands for one that is not given."""
+    """Refuse options that have no effect on something. A value of None means that the option is not given."""
     for name, value in options.items():
         if value is not None:
             raise InputError(f"--{name.replace('_', '-')} has no effect on {on}; leave it out")
@@ -244,7 +244,7 @@ VerifiedFile = Annotated[
     Path | None,
     path_option(
         "FILE",
-        "A file of 'verify --record'. It says which miners and mechanisms were verified with exactly this code.",
+        "A file that 'verify --record' wrote. It says which code of miners and mechanisms was verified.",
         "--verified",
     ),
 ]

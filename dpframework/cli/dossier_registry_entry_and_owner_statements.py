@@ -106,7 +106,7 @@ def _statements(owner: Path | None, study: str) -> reports.dossier.Statements:
 def ledger_state(known: ledgers.DataSet, uncharged: str) -> LedgerState:
     """Return what a ledger holds about a data set, in sentences for a dossier.
 
-    They begin with `uncharged`, unless it is empty: it says that the ledger was not charged for the results.
+    If the ledger was not charged for the results, `uncharged` says so and comes first. Otherwise it is empty.
     """
     from dpframework.reports.dossier.dossier_content import LedgerState
 

@@ -150,17 +150,17 @@ def _report_form(plan: StudyPlan, results: Results | None, about: reports.About)
 
 
 def _not_charged(records: ledgers.Records, known: ledgers.DataSet, plan: StudyPlan, results: Results | None) -> str:
-    """Return a sentence if a data set was not charged for results; empty if it was, or there are none."""
+    """Return a sentence if a data set was not charged for results; "" if it was charged, or if there are no results."""
     if results is None:
         return ""
     why = records.misfit(results.run, plan.hash, [charge.path for charge in results.charges], known.name)
-    return why and f"NOT CHARGED: data set '{known.name}' of this ledger has no run of these results; {why}"
+    return why and f"NOT CHARGED: data set '{known.name}' of this ledger holds no run with these results; {why}"
 
 
 def _state_in_ledger(
     ledger: Path | None, data_set: str | None, plan: StudyPlan, results: Results | None
 ) -> LedgerState:
-    """Return the sentences of a dossier on the ledger, which first say if the results were not charged."""
+    """Return a dossier's sentences about the ledger. If the results were not charged, the first sentence says so."""
     records, known = _data_set(ledger, data_set)
     return ledger_state(known, _not_charged(records, known, plan, results))
 
@@ -170,8 +170,8 @@ def facts_in_ledger(
 ) -> reports.About:
     """Return the facts for a report, with the ledger's entries on the plan, the data set and the run.
 
-    If the results are not of a run that the ledger charged, the report says that first, since the plan's approvals
-    beside it would seem to hold for them.
+    If the ledger was not charged for the results, the report says so first. Otherwise a reader could take the plan's
+    approvals for approvals of these results.
     """
     records, known = _data_set(ledger, data_set)
     authority = Authority.of(records, known.name, plan, None if results is None else results.run)

@@ -123,7 +123,7 @@ def run(
         EngineChoice(engine).make()  # report an error in the command before errors in the study
     said = {"study": study.stem, "by": by or _account(), "purpose": purpose}
     if ledger is None and data_set is None and pin is None:
-        refuse_without_effect("a run without a ledger, which would keep it", by=by, purpose=purpose or None)
+        refuse_without_effect("a run without a ledger, since only a ledger keeps it", by=by, purpose=purpose or None)
     recorded = _open_run(ledger, data_set, pin, out, {**said, "period": period})
     file = load_study(study)
     file.unit_of(period).require_span()
@@ -132,7 +132,7 @@ def run(
         recorded.data = file.data.paths()
     who = ledgers.RunSubject(by=said["by"], purpose=purpose).sentence
     authority = functools.partial(_authority, ledger, data_set, ready.plan, who)
-    before = authority()  # and again after the run, which uses up one of the approved runs
+    before = authority()  # called again after the run, since the run uses up one of the approved runs
     results, stop = _make_and_write(
         out, study.stem, authority, facts, recorded, lambda: _make_run(file, ready, (seed, samplers), recorded, period)
     )

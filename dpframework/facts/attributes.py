@@ -292,7 +292,7 @@ class Numeric(Attribute):
             if self.bins > MOST_CODES:
                 raise InputError(f"bins must be at most {MOST_CODES}")
             if not is_increasing(self.edges):
-                raise InputError("has more bins than floating-point numbers tell apart in its range")
+                raise InputError("has so many bins that some of their ends are the same floating-point number")
             return
         if len(self.cuts) >= MOST_CODES:
             raise InputError(f"has more than {MOST_CODES} bins")

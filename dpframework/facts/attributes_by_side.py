@@ -1,4 +1,4 @@
-"""The attributes of the left and the right side of a two-view table, by the schema's views or by name."""
+"""The attributes of the left and the right side of a two-view table, given by the schema's views or by names."""
 
 from __future__ import annotations
 

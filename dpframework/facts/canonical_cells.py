@@ -12,7 +12,7 @@ integers floats, and a text makes numbers objects. The row must not change what 
   upper or lower case, are 1 and 0, too;
 - any other text is itself, without the space around it; a blank text is missing, as are null and NaN.
 
-Labels of a schema are read by the same rule. A numeric attribute takes the number itself, in its full precision.
+Labels of a schema are read by the same rules. A numeric attribute takes the number itself, in its full precision.
 """
 
 from __future__ import annotations

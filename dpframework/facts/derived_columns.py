@@ -87,8 +87,7 @@ class DerivedColumn:
     value
         The expression (see `derive`).
     lower, upper
-        The bounds of a result that is a number; by default those that follow from the columns that the expression
-        reads.
+        The bounds of a result that is a number. By default they follow from the columns that the expression reads.
     bins, cuts
         The grid of a number, as for `Numeric`.
     values
@@ -164,7 +163,8 @@ class DerivedColumn:
         Returns
         -------
         Cells
-            Numbers, NaN where missing, or codes, -1 where missing. Shape (rows,), or (units,) for a column per unit.
+            Numbers (NaN where missing) or codes (-1 where missing). The shape is (rows,), or (units,) for a column per
+            unit.
         """
         length = len(next(iter(rows.values())))
         import numpy as np
@@ -277,7 +277,7 @@ def derive(
     value
         The expression, written as in Python (see the page on the format of studies for all that it can say).
     lower, upper
-        The bounds of a result that is a number; by default those that follow from the columns that are read.
+        The bounds of a result that is a number. By default they follow from the columns that the expression reads.
     bins, cuts
         The grid of a number, as for `Numeric`; by default one bin for each of at most 32 whole numbers, else 16 bins.
     values
@@ -288,7 +288,8 @@ def derive(
     view
         The side in a two-view table; by default the side of the columns that are read, if all are on one side.
     lookup
-        A public table, or a mapping. A cell is its entry for the key that the expression gives, if any, else missing.
+        A public table, or a mapping, in which the result of the expression is looked up. A cell is missing if the table
+        lacks this key.
     per
         "row", or "unit" if the expression is `any`, `all`, `count`, `sum`, `min`, `max`, `first`, `last` or `mode` of
         all rows of a unit. The table then has one row per unit (see `dpframework.facts.unit_aggregates`).

@@ -150,7 +150,7 @@ def labels_of(values: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]
     for value in values:
         form = of_text(value)
         if form is None:
-            raise InputError("makes a blank label; write a text that is seen")
+            raise InputError("makes a blank label; write a visible text")
         if form not in known:
             known[form] = len(found)
             found.append(value)

@@ -211,7 +211,7 @@ def compare_parts(sign: str, left: Operand, right: Operand) -> Operand:
 
 
 def _as_label_of(part: Operand, other: Operand) -> Operand:
-    """Return a label in place of a constant number if the other side has labels, and any other part unchanged.
+    """Return a constant number as a label if the other side has labels. Return any other part unchanged.
 
     The label is the other side's label that stands for this number, or else the number as a text.
     """

@@ -1,4 +1,4 @@
-"""The one reader of JSON for all files, also those that strangers wrote, and a check of content by a JSON Schema.
+"""The one reader of JSON for all files, also those that strangers wrote, and a check of content against a JSON Schema.
 
 The reader returns plain values: dictionaries, lists, texts, numbers, true, false and null. A name that a file holds is
 never imported. Code looks it up in a table of known names, such as a registry.

@@ -125,7 +125,7 @@ class Equals(Literal):
         return labels.index(self.value)
 
     def holds(self, columns: Columns) -> Mask:
-        """Tell for each row whether its code, or its key of an open attribute, is that of this value."""
+        """Tell for each row whether it has this value or, for an open attribute, the key of this value."""
         attribute = columns.schema[self.attribute]
         if isinstance(attribute, Open):
             return np.asarray(columns.keys(self.attribute).cells([attribute.key_of(self.value)]) == 0)

@@ -144,7 +144,7 @@ def require_open(attribute: Attribute, what: str) -> Open:
     """
     if not isinstance(attribute, Open):
         raise InputError(
-            f"attribute '{attribute.name}' is {attribute.kind}, and {what} is about an open one, whose values nobody "
+            f"attribute '{attribute.name}' is {attribute.kind}, and {what} needs an open one, whose values nobody "
             "lists; count its values as they are listed (miner 'histogram')"
         )
     return attribute

@@ -1,7 +1,8 @@
 """The rule by which an output may replace an existing file: only one of its own kind, recognized by its content.
 
-By mistake, a name on a command line may be that of the data, the ledger or the study. So every kind of file that
-dpframework writes can be recognized by its content. An existing file is replaced only by a file of its own kind.
+By mistake, somebody may give the name of the data, the ledger or the study as the name of an output. So every kind of
+file that dpframework writes can be recognized by its content. An existing file is replaced only by a file of its own
+kind.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ def round_down(value: float) -> Fraction:
 
 
 def round_up(value: float) -> Fraction:
-    """Return a rational just above a positive number computed in floating point, of at most nine significant digits."""
+    """Return a rational of at most nine significant digits just above a positive number computed in floating point."""
     unit = last_digit(value, 9)
     return math.ceil(rational_above(value) / unit) * unit
 
@@ -208,7 +208,7 @@ def last_digit(value: float | Fraction, digits: int) -> Fraction:
 
 
 def exceeds_by_rounding(spent: Fraction, allowed: Fraction) -> bool:
-    """Tell whether an amount exceeds another one by so little that a share of it must have been rounded, as floats are.
+    """Tell whether an amount exceeds another one by so little that only rounding can be the reason.
 
     Examples
     --------

@@ -4,9 +4,9 @@ A unit is one row, or a person with at most k rows. A column of ids tells to who
 asserts k. Adding a person adds at most k rows. Replacing a person removes at most k rows and adds at most k others.
 These two numbers may differ if the number of rows is secret, and are equal if it is public.
 
-**Group privacy.** Take two tables that differ by one unit. Pair removed rows with added rows, until none of one kind is
-left. Each of the r pairs is a replacement. The s rows left over are added or removed, and r + s <= k. So r + s changes
-lead from one table to the other, and each of them changes one row. Let a release lose at most R for a
+**Group privacy.** Take two tables that differ by one unit. Pair removed rows with added rows, until no removed row or
+no added row is left. Each of the r pairs is a replacement. The s rows left over are added or removed, and r + s <= k.
+So r + s changes lead from one table to the other, and each of them changes one row. Let a release lose at most R for a
 replaced row, and at most A for an added or removed row. Then it loses at most r R + s A <= k max(R, A) in pure epsilon,
 and (r sqrt(R) + s sqrt(A))^2 <= k^2 max(R, A) in zCDP (Bun and Steinke 2016, Proposition 1.9). This holds for every
 mechanism. Noise is calibrated by this rule: a release that may lose epsilon for a unit may lose epsilon / k for a row,
@@ -59,7 +59,7 @@ class PrivacyUnit:
     period
         The length of the periods, if a unit is a person in one period.
     date
-        The column of dates by which rows belong to periods. It is read, and then dropped.
+        The column of dates, which say to which period each row belongs. It is read, and then dropped.
     span
         The period whose rows are read. The unit of a study has none, since its plan is the same for all periods.
 
@@ -172,13 +172,13 @@ class PrivacyUnit:
             self.require_fits(schema.in_files)
         if self.date in schema.names:
             raise InputError(
-                f"date '{self.date}' is an attribute of the schema; dates are read only to tell periods, so take it "
-                "out of the schema"
+                f"date '{self.date}' is an attribute of the schema; dates are read only to find the rows of a "
+                "period, so take it out of the schema"
             )
         if self.id in schema.names:
             raise InputError(
-                f"unit '{self.id}' is an attribute of the schema; ids are read only to tell units, so take it out of "
-                "the schema"
+                f"unit '{self.id}' is an attribute of the schema; ids are read only to find the rows of a unit, so "
+                "take it out of the schema"
             )
 
     def require_joined_by(self, ids: str | None, where: str = "") -> None:
@@ -192,8 +192,8 @@ class PrivacyUnit:
         if self.id not in (None, ids):
             by = "position" if ids is None else f"'{ids}'"
             raise InputError(
-                f"{where}the rows of two views are joined by {by}, and cannot be told apart by the unit '{self.id}'; "
-                f"join them by '{self.id}', or protect one row"
+                f"{where}the rows of two views are joined by {by}, so one joined row may belong to two units of "
+                f"'{self.id}'; join them by '{self.id}', or protect one row"
             )
 
     def __str__(self) -> str:
@@ -252,9 +252,9 @@ class PrivacyUnit:
             return ""
         who = "somebody" if self.id is None else f"one {self.id}"
         return (
-            f"a fact that shows in several {self.period}s is protected less than one of a single {self.period}: over k "
-            f"{self.period}s, {who} "
-            f"loses k times as much, so that lasting facts, such as an illness or a home, may be learned in time"
+            f"a fact that shows in several {self.period}s is protected less than a fact that shows in one "
+            f"{self.period}: over k {self.period}s, {who} loses k times as much, so that lasting facts, such as an "
+            "illness or a home, may be learned in time"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -173,7 +173,7 @@ class ReadOptions:
         return attrs.evolve(own, null=null, decimal=decimal, thousands=thousands, date=date)
 
     def without(self, names: Collection[str]) -> ReadOptions:
-        """Return the options without those of some columns."""
+        """Return the options without the options of some columns."""
         kept = {name: own for name, own in self.columns if name not in names}
         return self if len(kept) == len(self.columns) else attrs.evolve(self, columns=kept)
 

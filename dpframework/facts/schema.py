@@ -111,7 +111,7 @@ class Schema:
             if not isinstance(attribute, Attribute):
                 raise InputError(f"a schema holds attributes, not {type(attribute).__name__}")
         if self.per_unit is None and any(column.per_unit for column in self.derive):
-            # This schema becomes that of a table with one row for each unit.
+            # This schema becomes the schema of a table with one row for each unit.
             of_rows, of_units, after = split_by_unit(self.derive)
             rows = UnitRows(Schema(self.attributes, read=self.read, derive=of_rows), tuple(of_units))
             for name, found in (
@@ -139,7 +139,7 @@ class Schema:
 
     @functools.cached_property
     def derivation(self) -> tuple[DerivedColumn, ...]:
-        """All derived columns: those computed in each row of a file, those per unit, and those in a unit's row."""
+        """All derived columns: first columns of rows in files, then columns per unit, then columns of units' rows."""
         return self.derive if self.per_unit is None else (*self.in_files.derive, *self.per_unit.columns, *self.derive)
 
     @functools.cached_property

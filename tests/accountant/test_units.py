@@ -314,7 +314,8 @@ def test_rows_that_only_the_owner_bounds_are_an_assumption() -> None:
         (
             "a",
             2,
-            "unit 'a' is an attribute of the schema; ids are read only to tell units, so take it out of the schema",
+            "unit 'a' is an attribute of the schema; ids are read only to find the rows of a unit, so take it out of "
+            "the schema",
         ),
     ],
 )

@@ -97,7 +97,7 @@ VARIANCE = {"kind": "number", "whole": 2500, "whole_text": "the largest variance
 VARIANCE |= {"likely_text": "half of the largest variance, so that the middle would be as good a guess"}
 SHARE = RANGE | {"whole": 1, "whole_text": "the range from 0 to 1", "likely": 0.5}
 MISS = OF_TABLE | {"kind": "number", "unit": "rows"}
-MISS |= {"likely_text": "the largest number of rows by which a point can miss it"}
+MISS |= {"likely_text": "the largest number of rows by which a point can miss the quantile"}
 WORST, GROUP = (
     {"note": "on the worst rows"},
     "depends on the number of rows of a group (±{} for 1,000, ±{} for 100,000)",

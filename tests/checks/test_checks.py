@@ -685,7 +685,7 @@ def test_steps_without_a_proof_are_named_in_one_sentence(plan_of: Callable[..., 
     ):
         plan = plan_of(dpf.sequential(*steps), SCHEMA).with_verified(VerificationRecords())
         (message,) = (one.message for one in plan.check() if one.code == "DP030")
-        assert message == f"{what} neither proved nor tested by the records that are given"
+        assert message == f"{what} neither proved nor tested according to the given records"
 
 
 def test_noise_that_overflows_is_one_sentence(plan_of: Callable[..., dpf.StudyPlan]) -> None:

@@ -159,9 +159,9 @@ def test_a_list_of_values_is_refused_in_a_sentence_with_a_remedy(name: str) -> N
 
 def test_keys_of_listed_values_are_refused() -> None:
     study = dpf.Study(SCHEMA, epsilon=1, delta="1e-6")
-    with pytest.raises(dpf.InputError, match="attribute 'ill' is boolean, and the miner 'keys' is about an open one"):
+    with pytest.raises(dpf.InputError, match="attribute 'ill' is boolean, and the miner 'keys' needs an open one"):
         planned(study, "keys", attribute="ill", epsilon=1, delta="1e-6")
-    with pytest.raises(dpf.InputError, match="is about an open one"):
+    with pytest.raises(dpf.InputError, match="needs an open one"):
         Keys(dpf.Boolean("ill"))
 
 

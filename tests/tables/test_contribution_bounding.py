@@ -202,8 +202,8 @@ def test_two_views_have_the_ids_that_join_them(tmp_path: Path) -> None:
         with pytest.raises(dpf.InputError) as caught:
             dpf.read_two_views(left, right, TWO_VIEWS, id=joined, unit=FOUR)
         assert str(caught.value) == (
-            f"the rows of two views are joined by {by}, and cannot be told apart by the unit 'person'; join them by "
-            "'person', or protect one row"
+            f"the rows of two views are joined by {by}, so one joined row may belong to two units of 'person'; join "
+            "them by 'person', or protect one row"
         )
 
 
@@ -302,13 +302,14 @@ def test_a_study_file_names_the_unit(tmp_path: Path) -> None:
         (
             'unit = "l"',
             None,
-            "unit 'l' is an attribute of the schema; ids are read only to tell units, so take it out of the schema",
+            "unit 'l' is an attribute of the schema; ids are read only to find the rows of a unit, so take it out of "
+            "the schema",
         ),
         (
             'unit = "person"',
             'left = "no.csv"\nright = "no.csv"\nid = "other"',
-            "the rows of two views are joined by 'other', and cannot be told apart by the unit 'person'; join them by "
-            "'person', or protect one row",
+            "the rows of two views are joined by 'other', so one joined row may belong to two units of 'person'; join "
+            "them by 'person', or protect one row",
         ),
     ],
 )

@@ -285,7 +285,7 @@ def test_files_of_views_are_described_before_they_are_opened(tmp_path: Path) -> 
         TableFiles(["a", "b"], VIEWS, **both)
     with pytest.raises(dpf.InputError, match="id 'person' joins two views, and only one is given; give the right view"):
         TableFiles("left", VIEWS, id="person")
-    with pytest.raises(dpf.InputError, match="cannot be told apart by the unit 'who'"):
+    with pytest.raises(dpf.InputError, match="may belong to two units of 'who'"):
         TableFiles("left", VIEWS, unit=dpf.PrivacyUnit("who"), **both)
     with pytest.raises(dpf.InputError, match="no view"):
         TableFiles("left", VISITS, **both)
