@@ -167,9 +167,8 @@ def expand(text: str) -> str:
     unset = _UNSET.search(found)
     if unset is not None:
         name = unset.group(1).strip("{}")
-        raise InputError(
-            f"a text uses the environment variable {name}, which is not set"
-        )  # not shown: the text may be a secret
+        # The text is not shown, since it may be a secret.
+        raise InputError(f"a text uses the environment variable {name}, which is not set")
     return found
 
 

@@ -7,11 +7,11 @@ An aggregate is a function of the rows of one unit, in their order: `any`, `all`
 made from the list of f(rows of p), for each person p who has a row. So
 
 - adding a person, with any number of rows, adds one row to this table. Removing a person removes one row, and replacing
-  a person replaces one row. No other row changes, since f reads the rows of its own person alone, and the domains of
-  its results are public. The new table is a neighbour of the old one by one row, and all sensitivities for one row
-  hold. So no bound k on the rows of a person is needed, and no loss is multiplied by k. With a bound the same would
-  hold, since the person's own rows decide which k of them are kept. But a bound would change counts and sums for no
-  gain, so none is applied;
+  a person replaces one row. No other row changes, since each row is computed from the rows of one person, and the
+  domains of the results of f are public. So the two tables are neighbours that differ in one row, and all sensitivities
+  for one row hold. No bound k on the rows of a person is needed, and no loss is multiplied by k. All this would also
+  hold with a bound, since the person's own rows decide which k of them are kept. But a bound would change counts and
+  sums for no gain, so none is applied;
 - adding or removing a row of the file changes f(rows of p) for one p. Then one row of this table is replaced. If p has
   no other row, one row of this table is added or removed instead. Replacing a row of the file may move it from one
   person to another, which changes two rows of this table. Under add-or-remove-one, replacing a row of this table counts
@@ -84,12 +84,16 @@ def aggregate(text: str) -> Aggregate:
         call, arguments = None, ()
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
         raise InputError(
-            f"'{text}' is no aggregate of a unit's rows; write one such as any(ill) or sum(cost), and compute with it "
-            "in a derived column after it"
+            f"'{text}' is no aggregate of a unit's rows; write one such as any(ill) or sum(cost), and use its "
+            "column in a derived column after it"
         )
     name = call.func.id
     if name not in AGGREGATES:
-        quotient = "divide sum(x) by count() in a column after them" if name in ("mean", "avg", "average") else ""
+        quotient = (
+            "make columns of sum(x) and count(), and divide them in a third"
+            if name in ("mean", "avg", "average")
+            else ""
+        )
         raise InputError(
             f"calls '{name}', which is no aggregate of a unit's rows; {quotient or nearest(name, AGGREGATES)}"
         )
@@ -113,7 +117,7 @@ def row_parts(found: Aggregate, domains: Mapping[str, Domain]) -> list[Operand]:
     Raises
     ------
     InputError
-        If the aggregate does not take cells of their kind.
+        If the aggregate does not take values of the kind that an expression has.
     """
     parts = [expression(text, domains) for text in found.arguments]
     if not parts:
@@ -136,7 +140,7 @@ def aggregate_parts(found: Aggregate, parts: Sequence[Operand]) -> Operand:
     Raises
     ------
     InputError
-        If it sums numbers without bounds.
+        If the aggregate is a sum of numbers without bounds.
     """
     first = parts[0].domain if parts else None
     missing = any(part.domain.missing for part in parts)

@@ -74,7 +74,7 @@ def _date_as_number(date: datetime.date) -> str:
 
 
 def as_float(value: Any) -> float:
-    """Return a float. attrs reads a converter's signature, which for `float` itself takes a hundred times as long."""
+    """Return a float. As an attrs converter, `float` takes a hundred times as long, since attrs reads its signature."""
     return float(value)
 
 
@@ -139,17 +139,17 @@ def require_list(value: object, what: str) -> tuple[Any, ...]:
 
 
 def as_names(given: Collection[str] | None) -> frozenset[str] | None:
-    """Return names as a set, as the converter of an attrs field. None, which stands for all names, stays None."""
+    """Convert names to a set, for an attrs field. None, which stands for all names, stays None."""
     return None if given is None else frozenset(given)
 
 
 def as_texts(given: Iterable[str]) -> tuple[str, ...]:
-    """Return texts as a tuple, as the converter of an attrs field.
+    """Convert texts to a tuple, for an attrs field.
 
     Raises
     ------
     InputError
-        If one of them is something else, such as a number in a file that was changed.
+        If one of them is not a text, but for example a number in a file that was changed.
     """
     texts = tuple(given)
     for one in texts:
@@ -159,12 +159,12 @@ def as_texts(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def as_whole_numbers(given: Iterable[int]) -> tuple[int, ...]:
-    """Return whole numbers as a tuple, as the converter of an attrs field."""
+    """Convert whole numbers to a tuple, for an attrs field."""
     return tuple(map(int, given))
 
 
 def as_pairs(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return names with texts as a tuple of pairs, as the converter of an attrs field."""
+    """Convert names with texts to a tuple of pairs, for an attrs field."""
     return tuple(dict(given).items())
 
 

@@ -28,8 +28,8 @@ def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = Fals
     Raises
     ------
     InputError
-        If a leaf has no value, if the exact value of a root or a logarithm is wanted, or if a root of a negative number
-        is.
+        If a leaf has no value, if the exact value of a root or a logarithm is wanted, or if the number under a root is
+        negative.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Readers of formulas, shapes and claims from JSON content, and a writer of scores with their claims.
 
-A shape is a formula with what it reads: the parts, cells, totals or rows of a table (see `score_structures`).
+A shape is a formula together with what the formula reads: the parts, cells, totals or rows of a table (see
+`score_structures`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroD
 
 
 def read_formula(form: Any, depth: int = 0) -> Formula:
-    """Return the formula that `formula.form` wrote.
+    """Return the formula that `count_formula.form` wrote.
 
     Raises
     ------
@@ -110,7 +111,7 @@ def read_claim(form: Any) -> Claim:
 
 
 def score_claims_form(scored: ScoreClaims) -> dict[str, Any]:
-    """Return a score's formula and its claims as JSON content. The formula and each claim also stand there as text."""
+    """Return a score's formula and its claims as JSON content, which also holds the formula and each claim as text."""
     return {
         "name": scored.name,
         "text": scored.shape.text,

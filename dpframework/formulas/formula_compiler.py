@@ -136,7 +136,8 @@ def _expression(formula: Formula, names: dict[Formula, str]) -> str:
 
 
 Kernel = Callable[[NDArray[Any], NDArray[np.float64]], None]
-#: Returns the score of one part from its counts, shape (classes,), or of one set of cells from theirs, shape (cells,).
+#: Returns one score. The argument holds the counts of one part by class, shape (classes,), or of a set of cells, shape
+#: (cells,).
 ScoreKernel = Callable[[NDArray[Any]], float]
 
 
@@ -179,8 +180,8 @@ def compiled_for(shape: Scored, function: Callable[..., Any], **calls: Any) -> C
     function
         A plain function of a module. It calls the functions in `calls` as if its module defined them.
     calls
-        The formula's `score_kernel`, and functions that were compiled for the same formula, by the names under which
-        `function` calls them.
+        For each name that `function` calls without defining it, a compiled function: the formula's `score_kernel`, or
+        another function that was compiled for the same formula.
 
     Examples
     --------

@@ -62,8 +62,8 @@ def tables_of(most: int, cells: int) -> NDArray[np.int64]:
 def settings(shape: Cells) -> Iterator[tuple[Cells, dict[str, Fraction]]]:
     """Yield a score with numbers in place of its public parameters, and these numbers by name.
 
-    Each parameter takes the two ends and the middle of its range, as far as `shape.within` compares it with numbers.
-    Choices that break another condition in `shape.within` are left out.
+    Each parameter takes the two ends and the middle of its range, after conditions in `shape.within` that compare it
+    with a number have narrowed the range. Choices that break another condition in `shape.within` are left out.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def find_jump(shape: Cells, claim: Claim) -> Neighbours | None:
 def find_larger_part(shape: Parts, claim: Claim) -> Neighbours | None:
     """Return the neighbours of one part that exceed a claim's bound most, with more rows or classes than small tables.
 
-    The result is None if none of `tables_of_parts` exceeds the bound. It is also None if the claim is about several
+    The result is None if no change from a table of `tables_of_parts` exceeds the bound, if the claim is about several
     rows, or if the formula has public parameters.
     """
     worst: tuple[float, Counts, Counts] | None = None
@@ -339,13 +339,13 @@ def find_refutation(shape: Shape, claim: Claim) -> Neighbours | None:
         return None
     bound = float(claim.bound.constant)
     for setting, _ in settings(shape):
-        for found in _larger_and_larger(setting, claim.change, claim.group):
+        for found in _changes_by_size(setting, claim.change, claim.group):
             if found.change > bound + SLACK * max(1.0, abs(bound)):
                 return found
     return None
 
 
-def _larger_and_larger(shape: Cells, change: Change, group: int) -> Iterator[Neighbours]:
+def _changes_by_size(shape: Cells, change: Change, group: int) -> Iterator[Neighbours]:
     """Yield neighbours with large changes: in small tables, in larger and larger tables, and last in a full search."""
     yield cell_change(shape, change, tables_of(4, len(shape.cells)), group)
     found = search_change(shape, change, group)

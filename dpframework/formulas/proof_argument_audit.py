@@ -162,7 +162,10 @@ def _is_sign(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]
 
 
 def _matching_signs(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]) -> list[bool | None]:
-    """Return whether a goal states that a term with a pair's sign is below 0; None for pairs that it is not about."""
+    """Return, for each pair, whether the term that a goal says is below 0 has the pair's sign.
+
+    The result is None for pairs that the goal does not describe, and for all pairs if the goal does not say this.
+    """
     if not isinstance(goal.denied, list) or goal.denied[0] != "<" or goal.denied[2:] != ["0.0"]:
         return [None] * len(pairs)
     known = [goal.describes(pair.numbers) for pair in pairs]
@@ -173,7 +176,7 @@ def _matching_signs(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequen
 
 
 def _shared_value(shape: Parts | Cells, formula: Formula, pair: GroundPair) -> Any:
-    """Return a formula's value on the rows that both neighbours have: all of them, or those of the changed part."""
+    """Return a formula's value on the rows that both neighbours have. For `Parts`, only the changed part is counted."""
     numbers = pair.numbers
     if isinstance(shape, Cells):
         values: dict[Formula, Any] = {cell: numbers[str(cell)] for cell in shape.cells}

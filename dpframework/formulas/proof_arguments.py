@@ -2,7 +2,7 @@
 
 An argument holds goals: texts for SMT solvers, each of which denies the claim in some case. A solver proves a goal by
 finding the text unsatisfiable. An argument also holds the facts about sums and largest values that the goals use, and
-the rule by which the goals are enough for the claim.
+the rule that says why the goals are enough for the claim.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpframework.formulas.smt_goal_writer import divisions
 
 
 class Rule(enum.StrEnum):
-    """The rule by which proved goals are enough for a claim. Readers must check the rules, since no solver does."""
+    """The rule that says why proved goals are enough for a claim. Readers must check rules, since no solver does."""
 
     ONE_PART = "one part"
     ONE_CELL = "one cell"
@@ -78,7 +78,7 @@ class Argument:
     claim
         The claim about it.
     rule
-        The rule that makes the goals enough.
+        The rule that says why the goals are enough.
     goals
         The goals of this rule, as SMT-LIB text.
     facts
@@ -104,7 +104,7 @@ class Argument:
     def rules(self) -> tuple[str, ...]:
         """The names of the rules of this argument and of the arguments that it rests on, each once.
 
-        "the rest" and "zero cases" are names of rules by which goals are written (see `smt_goals_for_part_scores`).
+        "the rest" and "zero cases" are names of rules for writing goals (see `smt_goals_for_part_scores`).
         """
         own: list[str] = [str(self.rule)]
         if isinstance(self.shape, Parts) and self.shape.body.leaves(*AGGREGATES) and self.goals:

@@ -142,19 +142,19 @@ def prove(shape: Shape, claims: Sequence[Claim], effort: int = 1) -> tuple[Proof
 
 
 def _require_rule(shape: Shape, claim: Claim) -> None:
-    """Refuse a claim about a change that no rule for scores of this shape is about.
+    """Refuse a claim about a kind of change that no rule covers for this shape.
 
     Raises
     ------
     UnprovableError
-        If a norm is claimed of a score, something else of a vector, or a change by several rows of a score of parts.
-        Also if a name of a cell or a public parameter has another meaning in goals.
+        If a claim about a score is about a norm, or a claim about a vector is not. If a rise or fall of a score of
+        parts is claimed for several rows. If a name of a cell or a public parameter has another meaning in goals.
     """
     vector, norm = isinstance(shape, Adds), claim.change.is_norm
     if vector is not norm or (claim.replaced and not norm):
         raise UnprovableError(
-            f"'{claim.text}' cannot be claimed of {'a vector' if vector else 'a score'}, of which "
-            + ("norms are bounded" if vector else "a rise, a fall or a replacement is bounded")
+            f"'{claim.text}' cannot be claimed of {'a vector' if vector else 'a score'}; claim a bound on "
+            + ("a norm" if vector else "a rise, a fall or a replacement")
         )
     if isinstance(shape, Parts) and claim.group > 1 and claim.change is not Change.REPLACED:
         raise UnprovableError("no rule covers several rows of a formula of parts; claim the change by one row")
@@ -252,7 +252,8 @@ def _attempt_one_cell(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
 def prove_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
     """Return the facts that both solvers prove, by induction, about each sum and each largest value over classes.
 
-    Each fact is proved anew for each of them, since a fact about a sum of counts may be false for the largest count.
+    Each fact is proved anew for each sum and each largest value. For example, a fact about a sum of counts may be false
+    for the largest count.
     """
     facts: dict[Formula, tuple[Fact, ...]] = {}
     for aggregate in shape.body.leaves(*AGGREGATES):
@@ -266,9 +267,9 @@ def prove_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
 
 
 def vacuous(argument: Argument, solver: Callable[[str, str], str] = solve) -> bool:
-    """Tell whether no table fits the assumptions of an argument's goals, or of the goals of one that it rests on.
+    """Tell whether no table fits the assumptions of the goals, in this argument or in one that it rests on.
 
-    Such goals would prove anything.
+    Goals with such assumptions would prove anything.
     """
     named = [[goal for goal in one.goals if "high.num" in goal] for one in argument.walk() if one.goals]
     return not all(any(solver(Z3, without_claim(goal)) == "sat" for goal in goals) for goals in named)

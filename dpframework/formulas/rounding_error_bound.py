@@ -16,7 +16,7 @@ from dpframework.formulas.score_structures import Cells, Parts, Scored
 from dpframework.formulas.smt_goal_writer import is_whole
 
 UNIT_ROUNDOFF = Fraction(1, 2**53)
-LIBRARY_ROUNDOFFS = 10  # the error of a logarithm or a power and one addition together, in unit roundoffs
+LIBRARY_ROUNDOFFS = 10  # the error of one logarithm or power, plus the error of one addition, in unit roundoffs
 ASSUMED_ROW_BOUND = 2**31  # the bound on rows that is assumed for a table without a public bound
 
 
@@ -25,8 +25,8 @@ ASSUMED_ROW_BOUND = 2**31  # the bound on rows that is assumed for a table witho
 class _Error:
     """The largest absolute value of a formula, its sign, and bounds on the error of its computed value.
 
-    The sign is 1, -1, or 0 for both. `absolute` bounds the absolute error. `share` bounds the relative error, in unit
-    roundoffs. It is None if no such bound is known.
+    The sign is 1 or -1, or 0 if the formula may have values of both signs. `absolute` bounds the absolute error.
+    `share` bounds the relative error, in unit roundoffs. It is None if no such bound is known.
     """
 
     largest: Fraction
@@ -168,7 +168,7 @@ def _terms(formula: Formula) -> Counter[Formula]:
 
 
 def _smaller_factor(top: Formula, below: Counter[Formula]) -> int:
-    """Return the number of terms of a sum of cells that is a factor of `top` and a part of the sum `below`; else 0."""
+    """Return how many terms a factor of `top` has, if it is a sum of some of the cells that `below` adds; else 0."""
     if top.operation is Operation.MULTIPLY:
         return max(_smaller_factor(part, below) for part in top.parts)
     terms = _terms(top)

@@ -39,7 +39,7 @@ class Change(enum.StrEnum):
 
     @property
     def is_norm(self) -> bool:
-        """Whether the change is that of a vector."""
+        """Whether the claim bounds a norm of a vector's change, and not the change of a score."""
         return self in (Change.L1, Change.SQUARED_L2, Change.LINF)
 
 
@@ -167,7 +167,8 @@ def bound_at(bound: Formula, row_bound: int | None) -> Fraction:
     InputError
         If the bound grows without end, and the number of rows has no bound. Also if the bound is smaller for more rows,
         or if it is something else than a number, `LAST_INCREMENT`, or a formula of numbers and `rows` with sums,
-        products and quotients. It may divide by `rows`, plus a number of 0 or more, and by numbers.
+        products and quotients. Such a formula may divide by numbers, by `rows`, and by `rows` plus a number of 0 or
+        more.
 
     Examples
     --------
@@ -188,9 +189,9 @@ def bound_at(bound: Formula, row_bound: int | None) -> Fraction:
 
 @functools.cache
 def _require_growth(bound: Formula) -> None:
-    """Refuse a bound that is smaller for more rows, at 1 to 3 rows and at powers of 2.
+    """Refuse a bound that falls as the rows grow. Its values are compared at 1, 2 and 3 rows and at powers of 2.
 
-    Its value at the largest number of rows would not hold for tables with fewer rows.
+    The value of such a bound at the largest number of rows would not hold for tables with fewer rows.
     """
     values = [_exact(bound, Fraction(number)) for number in (1, 2, 3, *(2**power for power in range(2, 41)))]
     if any(later < earlier for earlier, later in itertools.pairwise(values)):
@@ -215,7 +216,7 @@ def _exact(bound: Formula, number: Fraction) -> Fraction:
             return parts[0] / parts[1]
     raise InputError(
         f"no sensitivity can be read from the bound '{bound}'; declare a number, or a formula of numbers and the rows "
-        "that divides only by numbers and by the rows, plus a number of 0 or more"
+        "that divides only by numbers and by the rows (to which a number of 0 or more may be added)"
     )
 
 

@@ -34,7 +34,9 @@ from dpframework.formulas.sensitivity_claims_and_neighbours import LAST_INCREMEN
 DIVISORS = (4, 16)  # the counts of the table with the largest change are divided by these, to see how changes grow
 DECLARE = "no bound can be derived, so declare the claims (FormulaScores.claims)"
 ROUNDING = 1e-9  # the largest difference that counts as rounding
-MOST_DIVISOR = 10**6  # a change with a larger denominator may still grow; a bound on roots is rounded up to this one
+#: A change with a larger denominator than this may still grow. A bound on roots or logarithms is rounded up to a
+#: multiple of 1 / `MOST_DIVISOR`.
+MOST_DIVISOR = 10**6
 MOST_ATTAINED_ROWS = CLIMB_ROWS // 50  # if the largest change is on a table with more rows, it may still grow
 
 

@@ -61,7 +61,7 @@ class GroundGoal:
         """Return the numbers, with the values of the goal's roots added."""
         known = dict(numbers)
         for assumed in self.assumptions:
-            # A root gets its value by the assumption about its power: `(or (< top 0.0) (= power top))`.
+            # The value of a root follows from the assumption about its power: `(or (< top 0.0) (= power top))`.
             if not (isinstance(assumed, list) and assumed[0] == "or" and assumed[2][0] == "="):
                 continue
             power, top = assumed[2][1:]

@@ -27,9 +27,9 @@ from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim
 from dpframework.formulas.smt_goal_evaluator import CLOSE, GroundGoal
 
 SIZES = (1, 3, 9, 40, 10_000)  # the largest counts that a cell or a class has in random tables
-EQUAL = 7  # one in this number of random tables has equal counts, which code may treat apart as a tie
+EQUAL = 7  # one in this number of random tables has equal counts, since code may treat ties as a special case
 LARGEST = 10**8  # the largest counts on which a query's code is compared with its formula: squares exceed 32 bits
-MOST_DRAWN = 10_000  # how many random rows are tried, until one has entries that are shares
+MOST_DRAWN = 10_000  # how many random rows are tried, until one has shares (0 or more, together at most 1) as entries
 #: How far the change of a query's score may be from that of the formula's score, as a share of the query's score (or of
 #: 1 if that is larger). A query may round logarithms.
 SCORE_TOLERANCE = 1e-6
@@ -92,7 +92,7 @@ def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
     """Return how a query's scores differ from its formula's scores on random neighbours; None if they agree.
 
     Only changes between neighbours are compared, so the query may add a constant to all scores. If the query has no
-    scorer, or if the formula is one of totals or a vector, nothing is compared.
+    scorer, or if the formula is about totals or a vector, nothing is compared.
     """
     if scored.scorer is None or not isinstance(scored.shape, Parts | Cells):
         return None
@@ -229,7 +229,7 @@ def _pair_of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size
 
 
 def _pairs_of_totals(shape: Outer, claim: Claim) -> Iterator[GroundPair]:
-    """Yield pairs with each total, and its change by a row, at either end of its range, for several numbers of rows."""
+    """Yield pairs for several numbers of rows. Each total, and its change by a row, is at an end of its range."""
     ends = list(combinations((False, True), repeat=len(shape.totals)))
     moves = list(combinations(ends, repeat=2)) if claim.change is Change.REPLACED else [(None, end) for end in ends]
     for number, at, (out, into) in combinations((0, 1, 2, 9, 40), ends, moves):

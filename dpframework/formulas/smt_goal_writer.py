@@ -129,7 +129,7 @@ class Goal:
         return f"(to_real {term})" if self.whole else term
 
     def log(self, term: str) -> str:
-        """Return the term for x log2 x of a number of rows. It is an unknown function; `text` states its properties."""
+        """Return the term for x log2 x of a number of rows. Solvers know only the properties that `text` states."""
         self.logs[term] = None
         return f"(f {term})"
 
@@ -217,7 +217,7 @@ def divisions(body: Formula) -> list[Formula]:
 
 
 def roots(body: Formula) -> list[tuple[Formula, list[Formula]]]:
-    """Return the operands of a formula's roots. With each operand come those of its quotients that may divide by 0."""
+    """Return the operand of each root of a formula, with the quotients in it whose denominators may be 0."""
     operands = dict.fromkeys(one.parts[0] for one in body.leaves(Operation.ROOT))
     return [(one, divisions(one)) for one in operands]
 

@@ -65,7 +65,7 @@ def cell_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
 def _signs(shape: Cells, whole: bool) -> list[str]:
     """Return goals for each denominator and each number that a root is taken of.
 
-    They say that it is negative, which solvers must disprove.
+    Each goal says that the denominator or the number is negative, which solvers must disprove.
     """
     goals = []
     for quotient in divisions(shape.body):

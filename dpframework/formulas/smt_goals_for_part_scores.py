@@ -17,10 +17,10 @@ The true function is such a function (it is convex, and 0 at 0 and 1).
 4. *Zero cases.* Before and after the row is added, a denominator is 0, positive or negative. There is a goal for each
 combination of 0 and positive. There is also one goal for each denominator, which shows that it is never negative. The
 same is shown for each number that a root is taken of.
-5. *Replaced.* Both tables have at most R rows, and each is a shared table with one row added. The score of the first is
-at most `fall` below that of the shared table, and the score of the second at most `rise` above it. So the change is at
-most `rise + fall`. One goal compares this sum, for R rows, with the claimed bound. The sum is attained if the score of
-one part can rise by `rise` and that of another can fall by `fall`.
+5. *Replaced.* Both tables have at most R rows, and each is a shared table with one row added. Compared with the score
+of the shared table, the first table's score is lower by at most `fall`, and the second table's score is higher by at
+most `rise`. So the change is at most `rise + fall`. One goal compares this sum, for R rows, with the claimed bound. The
+sum is attained if the score of one part can rise by `rise` and the score of another part can fall by `fall`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _term(goal: Goal, body: Formula, count: str) -> str:
 
 
 def part_goals(shape: Parts, claim: Claim, facts: Mapping[Formula, Sequence[str]], whole: bool) -> list[str]:
-    """Return the goals of a claim about one row that is added, by the rules 1 to 4 of the module.
+    """Return the goals of a claim about one row that is added (see the rules 1 to 4 of the module).
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def part_goals(shape: Parts, claim: Claim, facts: Mapping[Formula, Sequence[str]
         for zeros in combinations((False, True), repeat=len(inner)):
             goal = _goal(shape, claim, whole)
             terms = _terms(goal, shape, facts, goal.count("c"), total([goal.count("c"), goal.count("rest")]))
-            terms[n] = (goal.as_real("c"), "1.0")  # for a root within a sum: c is the rows of any class
+            terms[n] = (goal.as_real("c"), "1.0")  # for a root within a sum, where c stands for the rows of any class
             goal.claim = f"(< {table_ratio(goal, inside, terms, zeros)[0]} 0.0)"
             goals.append(goal.text())
     return goals

@@ -17,7 +17,7 @@ from dpframework.formulas.smt_goal_writer import Goal, Ratio, UnprovableError, t
 
 
 def norm_goals(shape: Adds, claim: Claim) -> Iterator[str]:
-    """Yield the goals of a claim about a norm: one goal for each entry for the linf norm, and else one goal."""
+    """Yield the goals of a claim about a norm. The linf norm has one goal for each entry, and other norms have one."""
     if claim.group > 1:
         raise UnprovableError("no rule covers several rows of a vector")
     for which in range(len(shape.entries)) if claim.change is Change.LINF else (None,):

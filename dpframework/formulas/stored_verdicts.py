@@ -1,7 +1,7 @@
 """Verdicts on claims, kept on disk so that nobody waits twice for the same proof.
 
-Verdicts are stored under a digest of the formula, its claims, the work per goal (a text that solvers must prove), the
-code of `dpframework.formulas` and the solvers' versions.
+Verdicts are stored under a digest of the formula, its claims, the work that a solver may do per goal, the code of
+`dpframework.formulas` and the solvers' versions. A goal is a text that solvers must prove.
 """
 
 from __future__ import annotations

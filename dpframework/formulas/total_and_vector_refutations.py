@@ -13,7 +13,7 @@ from dpframework.formulas.score_structures import Adds, Outer, table_rows
 from dpframework.formulas.sensitivity_claims_and_neighbours import Change, Claim, Neighbours
 
 ROWS = (0, 1, 2, 5, 20, 1000)  # the numbers of rows that are tried for a function of totals
-MOST_ENDS = 6  # vectors with more public parameters are not tried: their ranges' ends have too many combinations
+MOST_ENDS = 6  # vectors with more public parameters are not tried: the ends of the ranges have too many combinations
 
 
 def find_refuting_totals(shape: Outer, claim: Claim) -> Neighbours | None:

@@ -19,10 +19,10 @@ from dpframework.formulas.evaluation import value_of
 from dpframework.formulas.score_structures import Cells, Parts, Scored
 
 LARGEST_COUNT = 1 << 31  # the largest count at which a comparison is tried
-OTHERS = (0, 1, 30, 1000)  # the counts of all other cells, or classes, while one of them grows
+OTHERS = (0, 1, 30, 1000)  # while the count of one cell or class grows: the counts of all others
 MOST_TABLES = 4096  # the most combinations of counts that are all tried; if there are more, some are drawn
-MANY_CLASSES = 12  # the number of classes of tables with more classes than the smallest tables have
-FEW_CLASSES = 3  # the number of classes of other tables
+MANY_CLASSES = 12  # the number of classes of tables with many classes
+FEW_CLASSES = 3  # the number of classes of all other tables
 SEED = 11
 
 _GRID = np.unique(np.concatenate([np.arange(64), np.geomspace(64, LARGEST_COUNT, 200)]).astype(np.int64))
@@ -83,7 +83,7 @@ def _near_thresholds(shape: Scored, place: int, number: int) -> list[int]:
 def _comparisons(shape: Scored) -> Iterator[tuple[Formula, Formula]]:
     """Yield the two sides of each comparison in a formula.
 
-    A denominator, a largest value, what a root is taken of, and a difference are compared with 0. A formula may change
+    Differences, denominators, and the operands of roots and of largest values are compared with 0. A formula may change
     most where a difference is 0, as 1 / (1 + (n - 5000)^2) does.
     """
     for found in dict.fromkeys(shape.body.walk()):
@@ -107,7 +107,7 @@ def _is_difference(formula: Formula) -> bool:
 def _is_at_least(
     shape: Scored, one: Formula, other: Formula, place: int, number: int, others: int, counts: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Tell, for each of `counts`, whether `one` is at least `other`, on the table that has it at `place`.
+    """Tell, for each of `counts`, whether `one` is at least `other` on the table with this count at `place`.
 
     All other cells or classes of the table have `others` rows.
     """

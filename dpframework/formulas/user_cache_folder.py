@@ -12,7 +12,7 @@ def cache_folder(name: str) -> Path:
 
 
 def write_cached(path: Path, text: str) -> bool:
-    """Write a text into a file of the cache, unless it holds the text already. Tell whether the file now holds it.
+    """Write a text into a file of the cache if the file holds another text. Tell whether the file now holds this one.
 
     Another process sees either the old file or the whole new one. Everything also works without the file, but slower.
     """

@@ -107,9 +107,10 @@ class _Lab:
     """A laboratory value, with its public range, its public cut points (`cuts`), and its distribution.
 
     The distribution is normal, with mean `centre` (or `female`, for women, if it is given) and standard deviation
-    `spread`. Each of the patient's illnesses moves the mean by roughly its number in `shifts`. With `skewed`, the
-    logarithm of the value is normal. Then the centre is a median, the spread is that of the logarithm, and shifts are
-    factors. Two laboratory values are exceptions: eGFR also falls with age, and creatinine is computed from eGFR.
+    `spread`. An illness that `shifts` names moves a patient's mean by roughly the number given there. With `skewed`,
+    the logarithm of the value is normal. Then `centre` is the median of the value, `spread` is the standard deviation
+    of the logarithm, and shifts are factors. Two laboratory values are exceptions: eGFR also falls with age, and
+    creatinine is computed from eGFR.
     """
 
     name: str

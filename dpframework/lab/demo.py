@@ -142,7 +142,7 @@ def run_demo(
     patients: int = 20_000,
     progress: Callable[[], AbstractContextManager[Observer]] | None = None,
 ) -> Demo:
-    """Try a study above its budget, which is refused. Then run one within its budget, and compare its trees' results.
+    """Try a study above its budget, which is refused. Then run one within its budget, and compare trees with the truth.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ LEAST_STATED = 0.1  # a forecast of fewer CPU seconds says "less than .1"
 ENOUGH = 1.0  # if a trial takes this many CPU seconds more than the first trial, larger ones would tell little more
 LONG = 10.0  # in a run of this many CPU seconds or more, loading and compiling hardly count
 KEYS = 1_000  # the number of different keys of an open attribute
-#: The period of each kind that made-up rows belong to.
+#: For each kind of period, the period to which made-up rows belong.
 PERIODS = {PeriodKind.DAY: "2000-01-01", PeriodKind.WEEK: "2000-W01", PeriodKind.MONTH: "2000-01"}
 MEGABYTE = 1 << 20
 
@@ -91,14 +91,14 @@ class Forecast:
 
         Examples
         --------
-        >>> print(Forecast(10**6, 2.51, 310.2, (TriedRun(1_000, 0.1, 150), TriedRun(10_000, 0.122, 151))))
-        a run on 1,000,000 rows takes about 2.5 CPU s and 310 MiB, without reading (tried on up to 10,000 made-up rows)
+        >>> print(Forecast(5_000, 2.51, 92.2, (TriedRun(100, 0.1, 90), TriedRun(200, 0.122, 91))))
+        a run on 5,000 rows takes about 2.5 CPU s and 92 MiB, without reading the data (tried on up to 200 made-up rows)
         """
         most = f"{self.trials[-1].rows:,}"
         seconds = "less than .1" if self.seconds < LEAST_STATED else f"about {self.seconds:,.2g}"
         return (
             f"a run on {self.rows:,} rows takes {seconds} CPU s and "
-            f"{self.megabytes:.0f} MiB, without reading (tried on up to {most} made-up rows)"
+            f"{self.megabytes:.0f} MiB, without reading the data (tried on up to {most} made-up rows)"
         )
 
 
@@ -137,7 +137,7 @@ def forecast(
     >>> study.add("ill", dpf.miner("histogram", epsilon=1, attribute="ill"))
     >>> found = forecast(study)  # doctest: +SKIP
     >>> print(found)  # doctest: +SKIP
-    a run on 500 rows takes less than .1 CPU s and 92 MiB, without reading (tried on up to 500 made-up rows)
+    a run on 500 rows takes less than .1 CPU s and 92 MiB, without reading the data (tried on up to 500 made-up rows)
     """
     schema = study.schema
     if rows is not None:
@@ -168,8 +168,8 @@ def _require_affordable(found: Forecast, within: int) -> None:
 def _continue_line(points: list[tuple[int, float]], target: int) -> float:
     """Continue a straight line through the last two points to `target`, and return its value there.
 
-    The value is never below that of the last point. If there is a single point, the line begins at 0 for 0 rows. Since
-    a run also has costs that do not grow with the rows, such a forecast is too high rather than too low.
+    The result is never below the value of the last point. If there is a single point, the line begins at 0 for 0 rows.
+    Since a run also has costs that do not grow with the rows, such a forecast is too high rather than too low.
     """
     (before, low), (last, high) = points[-2:] if len(points) > 1 else ((0, 0.0), points[0])
     rise = max(high - low, 0) / (last - before)

@@ -148,7 +148,8 @@ class Transaction:
                 raise LedgerTampered(f"{self._path}: entry {expected} is not one that dpframework makes")
             entries.append(Entry(number, time, kind, held, previous, claimed))
             self.head = entries[-1].head
-        # The pin is compared only in readings from the start. Such a reading comes before any from a later head.
+        # The pin is compared only when the chain is read from its start. This always happens first: callers that read
+        # on from a later head have read the chain from its start before.
         broken = self._pin.broken_by(entries) if self._pin is not None and after == START else None
         if broken is not None:
             raise LedgerTampered(f"{self._path}: {broken}")

@@ -145,7 +145,8 @@ class Ledger:
         Raises
         ------
         InputError
-            If the name is taken or reads like one that is, if a value cannot be used, or if a signature is missing.
+            If the name is taken, if it reads like a name that is taken, if a value cannot be used, or if a signature is
+            missing.
         """
         cap: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "reserve": reserve, "relation": relation}
         whom: dict[str, Any] = {"unit": unit, "rows_per_unit": rows_per_unit, "history": history}
@@ -305,8 +306,8 @@ class Ledger:
             records = Records(self.path, transaction.read())
             if records.signers is None:
                 raise InputError(
-                    f"{self.path}: has no signers, and they stand in the first entry; 'dpframework ledger open "
-                    "--signers' makes a new ledger that has them"
+                    f"{self.path}: has no signers, and none can be added, since a ledger's first entry names them; "
+                    "'dpframework ledger open --signers' makes a new ledger with signers"
                 )
             records.signers.changed(added, removed)
             append_decision(transaction, records, "signers", content, key)
@@ -338,8 +339,8 @@ class Ledger:
         name
             The data set.
         journal
-            A file that stores the outputs of the run until it is finished. Another run with the same journal resumes an
-            unfinished one. `LedgerRun.discard` removes the file. By default there is no journal, and a killed run
+            A file that stores the outputs of the run until it is finished. If the file holds an unfinished run, this
+            run is resumed. `LedgerRun.discard` removes the file. By default there is no journal, and a killed run
             cannot be resumed.
         data
             The files from which the table is read. They are needed if the approval is limited to certain files.

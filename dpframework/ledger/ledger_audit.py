@@ -70,7 +70,7 @@ def audit_entries(path: Path, entries: Sequence[Entry], head: str | None, runs: 
 
 
 def noted_heads(results: Mapping[Path, Mapping[str, Any]]) -> dict[str, str]:
-    """Return the ids of the runs of some results, each with the ledger's head that its results hold.
+    """Return, for the id of each run that some results name, the ledger's head that these results hold.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class LedgerRun(Observer, Recorder):
         self._reads = self._ended = self._failed = self._drawing = False
         self._charged: list[str] = []  # the paths of the releases in the ledger
         self._kept: dict[int, StoredRelease] = {}  # the releases in the journal
-        self._number, self._head, self._process = 0, START, this_process()  # the number is that of the current release
+        self._number, self._head, self._process = 0, START, this_process()  # `_number` counts releases
 
     @property
     def period(self) -> str:
@@ -172,7 +172,7 @@ class LedgerRun(Observer, Recorder):
                 journal.remove()
 
     def read(self) -> None:
-        """Record that the table will now be read. It uses up one approved run, since rows may decide how the run ends.
+        """Record that the table will now be read. This uses up one approved run: rows may decide how the run ends.
 
         Raises
         ------
@@ -218,7 +218,7 @@ class LedgerRun(Observer, Recorder):
                 yield transaction, data_set, recorded
                 self._head = transaction.head
         except BaseException as error:
-            self._failed = not isinstance(error, PlanRefused)  # else the ledger or the journal failed
+            self._failed = not isinstance(error, PlanRefused)  # any other error means that ledger or journal failed
             raise
 
     def _entry(self, **charges: Any) -> dict[str, Any]:
@@ -284,7 +284,8 @@ class LedgerRun(Observer, Recorder):
             return data_set, recorded
         if self._journal.releases(self.id, self._classes):
             raise PlanRefused(
-                f"{self._journal.at}: holds releases of run {self.id}, which is not in this ledger; it is an older copy"
+                f"{self._journal.at}: holds releases of run {self.id}, which is not in this ledger; "
+                "the ledger is an older copy"
             )
         self._journal.disposable = True
         binding = data_set.require_approved(self._plan, self._files).data
@@ -309,7 +310,7 @@ class LedgerRun(Observer, Recorder):
             If the ledger cannot be written.
         """
         require_own(self._process)
-        self._require_well(charge.path)
+        self._require_not_failed(charge.path)
         with self.lock, self._failing():
             number = self._number + 1
             on_record = number <= len(self._charged)
@@ -351,7 +352,7 @@ class LedgerRun(Observer, Recorder):
             "a miner must do the same again when it is given the same releases"
         )
 
-    def _require_well(self, path: str) -> None:
+    def _require_not_failed(self, path: str) -> None:
         if self._drawing:
             raise ReleaseRefused(f"step '{path}': the release before it failed; run {self.id} makes no more")
 
@@ -364,7 +365,7 @@ class LedgerRun(Observer, Recorder):
         ReleaseRefused
             If an earlier release has failed. The message names `first`, the path of the first release.
         """
-        self._require_well(first)
+        self._require_not_failed(first)
         self._drawing = True
         yield
         self._drawing = False

@@ -81,7 +81,7 @@ class Records:
         return run in self._runs
 
     def misfit(self, run: str | None, plan: str, releases: Iterable[str], data_set: str | None = None) -> str:
-        """Say why results are not those of a run in this ledger; empty if they may be.
+        """Say why results cannot come from a given run of this ledger. The text is empty if they can.
 
         Parameters
         ----------

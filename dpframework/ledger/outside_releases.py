@@ -34,7 +34,7 @@ class Outside:
 
     A private release is charged to the cap. An (epsilon, delta)-DP release behaves, on any two neighbours, like an
     epsilon-DP release except with probability delta (Kairouz, Oh and Viswanath 2015, Theorem 3.1). So its epsilon is
-    charged like that of a plan, and its delta is added to the total delta.
+    charged like the epsilon of a plan, and its delta is added to the total delta.
 
     Attributes
     ----------
@@ -67,7 +67,9 @@ class Outside:
         if self.kind is OutsideKind.EXACT:
             return f"no epsilon covers what it shows {of}: the claim bounds what else can be learned"
         if self.kind is OutsideKind.LOOK:
-            return f"no epsilon covers what choices after this look show {of}: the claim holds for the releases alone"
+            return (
+                f"no epsilon covers what choices made after this look show {of}: the claim holds for the releases alone"
+            )
         delta = f", and delta {float(self.delta):.2g} to their total delta" if self.delta else ""
         return f"it adds epsilon {readable(self.epsilon)} to the losses of all runs{delta}"
 

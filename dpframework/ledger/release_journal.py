@@ -48,8 +48,8 @@ def seal(key: bytes, *columns: Any) -> str:
 def journal_damage(path: Path) -> InputError:
     """Return the error for a journal with missing or changed rows."""
     return InputError(
-        f"{path}: is damaged, of another ledger, or another user wrote it; the run stays charged and unfinished: put "
-        "this file back from a backup, or remove it and have another run approved"
+        f"{path}: is damaged, belongs to another ledger, or was written by another user; the run stays charged and "
+        "unfinished: put this file back from a backup, or remove it and have another run approved"
     )
 
 
@@ -271,7 +271,7 @@ class RunJournal:
     Attributes
     ----------
     disposable
-        Whether nothing was charged or released. Then `leave` removes the file.
+        Whether nothing was charged or released, so that `leave` removes the file.
     """
 
     def __init__(self, chain: Chain, at: Path | None) -> None:

@@ -18,12 +18,12 @@ from dpframework.plan.plan_node_index import Reads
 
 
 def one_line(value: str, what: str) -> str:
-    """Return a text, which lists show on one line, so that it must be one line of visible characters.
+    """Return a text if it is one line of visible characters, so that lists can show it on one line.
 
     Raises
     ------
     InputError
-        If the text is empty, has several lines, or has a character that is not seen. The message names it by `what`.
+        If the text is empty, has several lines, or has an invisible character. The message calls the text `what`.
     """
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise InputError(f"{what} is {value!r}; a text of one line is needed")
@@ -31,7 +31,7 @@ def one_line(value: str, what: str) -> str:
 
 
 def require_unlike(name: str, known: Iterable[str]) -> None:
-    """Refuse a name that reads like a known one: they differ only in space, or in how Unicode writes a letter.
+    """Refuse a name that differs from a known name only in spaces, or in how Unicode writes a letter.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Sign a ledger's entries, and verify signatures, by OpenSSH's tool `ssh-keygen` (8.2 or later).
+"""Sign a ledger's entries, and verify signatures, with OpenSSH's tool `ssh-keygen` (8.2 or later).
 
 An approval is an entry of the ledger, so everyone who can write to the ledger's file could make one. A signature binds
 an entry to a person's key. It covers the entry's kind and content, the ledger's id, and the hash of the entry before,
@@ -48,7 +48,10 @@ def sign(key: str | os.PathLike[str], text: str) -> str:
         If the key cannot be used, or OpenSSH is not installed.
     """
     if not Path(key).is_file():
-        raise InputError(f"{key}: there is no such key; give the file of a private key, or of a public one in an agent")
+        raise InputError(
+            f"{key}: there is no such key; give the file of a private key, or of a public key whose private key is in "
+            "an SSH agent"
+        )
     done = _run(["sign", "-f", os.fspath(key), "-n", NAMESPACE], text)
     if done.returncode or "BEGIN SSH SIGNATURE" not in done.stdout:
         said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
@@ -76,19 +79,19 @@ def verify_signature(signature: str, text: str, signers: str | os.PathLike[str] 
             done = _run(["check-novalidate", *at], text)
             found = re.search(r"SHA256:\S+", done.stdout)
             if done.returncode or found is None:
-                raise SignatureError("its signature does not fit it")
+                raise SignatureError("its signature does not fit its text")
             return f"the key {found.group()}"
         named = _run(["find-principals", "-f", os.fspath(signers), *at[2:]], "")
         for name in named.stdout.splitlines() if not named.returncode else ():
             if not _run(["verify", "-f", os.fspath(signers), "-I", name, *at], text).returncode:
                 return name
         if _run(["check-novalidate", *at], text).returncode:
-            raise SignatureError("its signature does not fit it")
+            raise SignatureError("its signature does not fit its text")
         raise SignatureError(f"no signer in {signers} has the key that it is signed with")
 
 
 def _run(arguments: list[str], text: str) -> subprocess.CompletedProcess[str]:
     tool = shutil.which(TOOL)
     if tool is None:
-        raise InputError(f"signatures need {TOOL} of OpenSSH, which is not installed; unsigned approvals need nothing")
+        raise InputError(f"signatures need {TOOL} of OpenSSH, which is not installed; unsigned approvals need no tool")
     return subprocess.run([tool, "-Y", *arguments], input=text, capture_output=True, text=True, check=False)

@@ -37,9 +37,9 @@ class BallMoments:
         """Return the mean square of a weighted sum of a histogram's entries.
 
         The weights add up to 0, and their squares add up to 1. By symmetry, the result is the same for all such
-        weights. It follows from an orthonormal basis of size - 1 such weights and one constant vector. In this basis,
-        the squares of the entries add up to the squares of size - 1 such sums, plus the squared sum of all entries
-        divided by size.
+        weights. To compute it, take an orthonormal basis of size - 1 such vectors of weights and one constant vector.
+        In this basis, the sum of the squared entries is the sum of size - 1 squared weighted sums, plus
+        (sum of all entries)**2 / size.
         """
         return (size * self.entries[size] - self.total / size) / (size - 1)
 
@@ -50,10 +50,10 @@ def unit_ball_moments(sizes: tuple[int, ...]) -> BallMoments:
 
     Let t be the sum of a histogram's entries. By symmetry, t may be taken as 0 or more. Let p entries be negative and
     add up to -n, and let the other entries add up to n + t. In the unit ball, 2 n + t is at most 1. Given t, p and n,
-    both groups of entries are uniform on simplices. The volume of the first simplex is n**(p-1) / (p-1)!, and that of
-    the second has the same form. The weight of p and n is the product of both volumes, times the number of ways to
-    choose the negative entries. If k numbers are uniform on a simplex and add up to a, the mean of the sum of their
-    squares is 2 a**2 / (k + 1).
+    both groups of entries are uniform on simplices. The volume of the first simplex is n**(p-1) / (p-1)!, and the
+    volume of the second has the same form. The weight of p and n is the product of both volumes, times the number of
+    ways to choose the negative entries. If k numbers are uniform on a simplex and add up to a, the mean of the sum of
+    their squares is 2 a**2 / (k + 1).
 
     Examples
     --------

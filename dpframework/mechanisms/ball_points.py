@@ -140,9 +140,9 @@ class Balls:
         A ball's points are in the order of their totals: 0, 1 and -1, 2 and -2, and so on. The first totals are tried
         in turn. The points of larger totals are counted by polynomials. This works since `section_size` is a polynomial
         in total and depth, of degree 2 (`size` - 1) at most. If the total grows by two, the depth falls by one. So the
-        size of the section of an even total is a polynomial in half of the total. The same holds for odd totals,
-        rounded down. Let d_k be Newton's forward differences of the first few of these sizes. Then the first m sizes
-        add up to the sum over k of d_k C(m, k + 1).
+        size of the section of an even total is a polynomial in half of the total. The same holds for odd totals, where
+        half of the total is rounded down. Let d_k be Newton's forward differences of the first few of these sizes. Then
+        the first m sizes add up to the sum over k of d_k C(m, k + 1).
         """
         degree = 2 * sum(size - 1 for size in self.sizes)
         sections, before = [], 0
@@ -156,7 +156,7 @@ class Balls:
 
         def up_to(total: int) -> int:
             """Return how many points have a total between -`total` and `total`."""
-            numbers = total // 2 + 1, (total + 1) // 2  # of even and of odd totals from 0 on
+            numbers = total // 2 + 1, (total + 1) // 2  # how many even and odd totals there are
             sums = (
                 sum(d * comb(m, k + 1) for k, d in enumerate(known))
                 for known, m in zip(differences, numbers, strict=True)
@@ -190,7 +190,7 @@ def _forward_differences(values: Sequence[int]) -> list[int]:
 
 @functools.lru_cache(maxsize=64)
 def balls(sizes: tuple[int, ...], same_rows: bool) -> Balls:
-    """Return the balls with their h_k, computed once from public facts."""
+    """Return the balls. They are cached, so that their polynomials are computed once, from public facts."""
     return Balls(sizes, same_rows)
 
 
@@ -252,5 +252,5 @@ class CrossPolytopes:
 
 @functools.lru_cache(maxsize=64)
 def cross_polytopes(sizes: tuple[int, ...]) -> CrossPolytopes:
-    """Return the products of balls with their h_k, computed once from public facts."""
+    """Return the products of balls. They are cached, so that their polynomials are computed once, from public facts."""
     return CrossPolytopes(sizes)

@@ -1,6 +1,6 @@
 """The number of integer points of a ball, and the sums of the squares of their entries, as polynomials in its radius.
 
-The balls are those of two norms (see `knorm` and `block_knorm`). A *section* is a set of integer vectors for one
+These are the balls of two norms (see `knorm` and `block_knorm`). A *section* is a set of integer vectors for one
 histogram: all vectors whose entries add up to a given total, and whose negative entries add up to -depth or more. A
 *ball* is a product of sections or of l1 balls, or a union of such products (see `ball_points`).
 
@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 def _coefficients(values: Sequence[int], degree: int) -> tuple[int, ...]:
     """Return the c_0, ..., c_d for which a polynomial of this degree d in r is the sum of c_k C(r-k+d, d).
 
-    `values` holds the polynomial for r = 0, ..., d // 2 or beyond. Take its value for r as the coefficient of x**r of a
-    series. After a multiplication by (1-x)**(d+1), the coefficient of x**k is c_k. Here c_k and c_(d-k) are equal, so
-    half of the values are enough.
+    `values` holds the polynomial's values for r = 0, ..., d // 2 or beyond. Consider the power series whose coefficient
+    of x**r is the value for r. If this series is multiplied by (1-x)**(d+1), the coefficient of x**k is c_k. For the
+    polynomials of this module, c_k and c_(d-k) are equal, so half of the values are enough.
     """
     half = np.array(values[: degree // 2 + 1], dtype=object)
     for _ in range(degree + 1):
@@ -38,10 +38,11 @@ class BallPolynomials:
     """Two polynomials in the radius of a ball: its number of points, and the sum of the squares of an entry over them.
 
     The unit ball is a polytope with integer vertices, so the number of points is a polynomial of degree D, the
-    dimension (Ehrhart 1962). With this basis its coefficients are whole numbers of 0 or more (Stanley 1980). Each facet
-    is {z: l(z) = 1} for a linear form l with integer coefficients. So a ball of radius r has the points of radius r - 1
-    in its interior, and the coefficients h_k and h_(D-k) are equal (Hibi 1992). The sum of the squares of an entry over
-    the points of a ball is a polynomial of degree D + 2, which has the same symmetry (Brion and Vergne 1997).
+    dimension (Ehrhart 1962). Its coefficients h_k in the basis of all C(r-k+D, D) are whole numbers of 0 or more
+    (Stanley 1980). Each facet is {z: l(z) = 1} for a linear form l with integer coefficients. So the interior of a
+    ball of radius r has the same integer points as the ball of radius r - 1, and h_k and h_(D-k) are equal (Hibi 1992).
+    The sum of the squares of an entry over the points of a ball is a polynomial of degree D + 2, which has the same
+    symmetry (Brion and Vergne 1997).
 
     Attributes
     ----------
@@ -116,9 +117,10 @@ def section_size(size: int, total: int, depth: int) -> int:
 def section_square(size: int, depth: int) -> int:
     """Return the sum of the squares of the first entry over the vectors that `section_size` counts for the total 0.
 
-    As there, one entry has the generating function (1-xy) / ((1-x)(1-y)). If each positive value z has the weight z**2,
-    it has x(1+x) / (1-x)**3 instead. The product with the other entries is x(1+x) (1-xy)**(size-2) divided by
-    (1-x)**(size+2) (1-y)**(size-1). The coefficient of (xy)**depth is taken twice, since negative values add as much.
+    As in `section_size`, one entry has the generating function (1-xy) / ((1-x)(1-y)). If each positive value z has the
+    weight z**2, the function for this entry is x(1+x) / (1-x)**3. The product with the other entries is
+    x(1+x) (1-xy)**(size-2) divided by (1-x)**(size+2) (1-y)**(size-1). The coefficient of (xy)**depth is taken twice,
+    since negative values add as much.
 
     Examples
     --------
@@ -142,8 +144,8 @@ def section_square(size: int, depth: int) -> int:
 def _sections(sizes: Sequence[int], radii: int) -> dict[int, tuple[NDArray[Any], NDArray[Any]]]:
     """Return, for each size, a vector of `section_size` and a vector of the sums of squares of the first entry.
 
-    Both hold the sections for which p, the sum of the positive entries, and n, that of the negative ones, add up to
-    less than `radii`, and n is not larger than p. They are in the order of p + n.
+    For the vectors in a section, let p be the largest sum of positive entries, and -n the least sum of negative
+    entries. Both results hold the sections with p + n < `radii` and n <= p, in the order of p + n.
     """
     found: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}
     p, n = _sums_of_sections(radii)
@@ -202,8 +204,8 @@ def points_of_ball(size: int, radius: int) -> int:
 def ball_square(size: int, radius: int) -> int:
     """Return the sum of the squares of the first number over the vectors that `points_of_ball` counts.
 
-    Count as there, with a first number other than 0. If j positive whole numbers add up to at most the radius r, the
-    squares of the first one add up to 2 C(r+2, j+2) - C(r+1, j+1) over all choices.
+    Count as in `points_of_ball`, with a first number other than 0. If j positive whole numbers add up to at most the
+    radius r, the squares of the first one add up to 2 C(r+2, j+2) - C(r+1, j+1) over all choices.
 
     Examples
     --------

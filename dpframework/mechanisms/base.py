@@ -199,7 +199,7 @@ class Mechanism(abc.ABC):
     outputs: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Give a class with only its own `release` a `release_many` that calls it: the parent's draws other noise."""
+        """Give a class that defines `release` alone a `release_many` that calls it, in place of the parent's."""
         super().__init_subclass__(**options)
         if "release" in vars(cls) and "release_many" not in vars(cls):
             cls.release_many = Mechanism.release_many  # type: ignore[method-assign]
@@ -351,9 +351,9 @@ class Mechanism(abc.ABC):
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return dp-accounting's event for accounting by privacy loss distributions (PLD), or None.
 
-        With None, accounting assumes the worst mechanism of the same pure epsilon or, without one, of the same rho. For
-        units of several rows, `unit_event` is called instead. For a release with a delta of its own, return the event
-        of its core, which leaves out outputs of probability delta (see `release_losses`).
+        With None, accounting assumes the worst mechanism of the same pure epsilon or, if the mechanism has no pure
+        epsilon, of the same rho. For units of several rows, `unit_event` is called instead. For a release with a delta
+        of its own, return the event of its core, which leaves out outputs of probability delta (see `release_losses`).
         """
         return None
 
@@ -395,6 +395,9 @@ class PureMechanism(Mechanism):
         return change / self.epsilon
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return change / scale as pure epsilon (of a replacement at most doubled), and half its square as rho."""
+        """Return change / scale as pure epsilon, and half its square as rho.
+
+        A replacement is charged at most twice as much epsilon as an added or removed row.
+        """
         pure = double_at_most(divide(change, scale))
         return Losses(pure, half_square(pure))

@@ -57,7 +57,10 @@ class CellVisibility:
         """
         within = max(self.within, float(self.hidden))
         always = "always" if self.sure == 1 else f"in {float(100 * self.sure):g} %"
-        text = f"{cells} of {self.half} rows are shown half of the time, of {self.always} {always}, without rows never"
+        text = (
+            f"{cells} of {self.half} rows are shown half of the time, {cells} of {self.always} or more {always}, "
+            f"and {cells} without rows never"
+        )
         return Preview(self.expected, within, f"{text}; each count within ±{within:.3g} (95 %)")
 
 

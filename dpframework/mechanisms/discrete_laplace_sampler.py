@@ -12,8 +12,8 @@ proportional to exp(-abs(k) / s).
 
 **Each digit is drawn by inversion**: it is the least d with U < F(d), for a uniform number U in [0, 1). The first 31
 bits w of U are compared with t = floor(2**31 F(d)). If w < t, then U < (w + 1) / 2**31 <= F(d). If w > t, then
-U >= (t + 1) / 2**31 > F(d). The case w = t has a probability of 2**-31 for each different t. Then more bits of U are
-drawn and compared with closer bounds of F(d), F(d+1) and so on, until the comparison is decided. Since F(d) is
+U >= (t + 1) / 2**31 > F(d). The case w = t has a probability of 2**-31 for each different t. In this case more bits of
+U are drawn and compared with closer bounds of F(d), F(d+1) and so on, until the comparison is decided. Since F(d) is
 irrational, it is always decided in the end. No w is above all of the 256 tabulated t, since w is at most 2**31 - 1. The
 largest t is 2**31 for all digits but the last, as F(255) is 1 there. For the last digit the largest t is 2**31 - 1,
 since 1 - F(255) is at most about exp(-45). So every outcome has exactly the probability that it should have, if the

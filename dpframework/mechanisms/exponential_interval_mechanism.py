@@ -77,7 +77,7 @@ class ExponentialInterval(BoundedRange):
         return low + (high - low) * (position / POINTS)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-density at a point, by the lattice point at or below it."""
+        """Return the log-density at a point, which is the log-density at the lattice point at or below it."""
         scores = _piecewise(answer, calibration)
         low, high = float(scores.breaks[0]), float(scores.breaks[-1])
         if not low <= float(output) <= high:

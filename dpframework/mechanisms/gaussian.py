@@ -27,7 +27,7 @@ from dpframework.queries.base import Norm
 # Accounting by privacy loss distributions (PLD) treats noise as discrete up to this standard deviation, in lattice
 # steps. Its time grows with the standard deviation.
 LARGEST_DEVIATION = 1e4
-FURTHEST_SHIFT = 30  # the largest shift of an integer with an event for PLD, in standard deviations (a rho of 450)
+FURTHEST_SHIFT = 30  # integers that shift by more standard deviations (a rho above 450) have no event for PLD
 MOST_SLACK = 1e-7  # the largest slack of a `FineGaussianEvent`; accounting adds the slack to delta
 _FURTHEST = 14  # a distance in standard deviations, which a Gaussian exceeds with a probability below 1e-42
 
@@ -159,7 +159,7 @@ def event_of(calibration: Calibration, relation: Relation, shifts: tuple[int, in
     """Return the events of discrete noise on integers that move, or the event of noise on a fine lattice.
 
     The result is None if neither applies, or if the integers move too many standard deviations. `shifts` says how many
-    integers move, and how far each of them moves (see `unit_shifts`). It is None if that is not known.
+    integers move, and how far each of them moves (see `unit_shifts`). `shifts` is None if this is not known.
     """
     sigma = calibration.lattice_deviation
     if shifts is None or sigma > LARGEST_DEVIATION:

@@ -7,11 +7,11 @@ noise is t or more.
 
 **Claim.** Under add-or-remove-one, the release has a rho of m / (2 sigma**2) and a delta of d = 1 - (1 - p)**m. Under
 replace-one, it has a rho of 2 m / (2 sigma**2) and the same delta. *Proof.* Let table v be table u with one more unit,
-and let k of this unit's keys be new, so that no unit in u has them. On v, each new key has a count of 1, so none of
-them is shown with probability (1 - p)**k. Let Q be the release on v on the condition that none is shown. Since
-1 - (1 - p)**k <= d, the release on v is (1 - d) Q + d E for some E. The release on u is (1 - d) P + d P, where P is the
-release on u itself. Apart from the new keys, at most m - k counts differ between u and v. Each of these changes by 1,
-and its own noisy count decides whether it is shown. So the divergence of P and Q of order alpha is at most
+and let k of this unit's keys be new, so that no unit in u has them. On v, each new key has a count of 1, so the
+probability that none of them is shown is (1 - p)**k. Let Q be the release on v on the condition that none is shown.
+Since 1 - (1 - p)**k <= d, the release on v is (1 - d) Q + d E for some E. The release on u is (1 - d) P + d P, where P
+is the release on u itself. Apart from the new keys, at most m - k counts differ between u and v. Each of these changes
+by 1, and its own noisy count decides whether it is shown. So the divergence of P and Q of order alpha is at most
 alpha (m - k) / (2 sigma**2), by the Gaussian mechanism and post-processing (Bun and Steinke 2016; on integers Canonne,
 Kamath and Steinke 2020). Under replace-one, the first unit leaves and the second enters. Let P be the release on u on
 the condition that no key is shown that only the first unit has. Let Q be the release on v on the condition that no key
@@ -79,7 +79,7 @@ class GaussianThreshold(CellSelection):
     Attributes
     ----------
     rho
-        The rho that one privacy unit loses by the noise, under the study's neighbouring relation.
+        The rho that the noise costs one privacy unit, under the study's neighbouring relation.
     delta
         A bound, for every privacy unit, on the probability that a release shows any key that only this unit has.
 

@@ -48,9 +48,9 @@ def unit_shifts(calibration: Calibration, relation: Relation) -> tuple[int, int]
     Let the noise on each integer be independent of the others, with a distribution p that is symmetric and log-concave,
     such as discrete Laplace or discrete Gaussian noise. Let a unit of k rows move the integers by w_1, w_2, ...
 
-    **Several shifts lose no more than one shift by their sum.** Let T(P, Q) be the trade-off function
-    of two distributions: the least type II error of a test between them, for each type I error. Let T_s be the
-    trade-off function of p and of p moved by s. Log-concave noise has monotone likelihood ratios, so the best tests
+    **Several shifts lose no more than one shift by their sum.** Let T(P, Q) be the trade-off function of two
+    distributions: the least type II error of a test between them, for each type I error. Let T_s be the trade-off
+    function of p and of p moved by s. Log-concave noise has monotone likelihood ratios, so the best tests
     between these two are thresholds. Therefore T_(s+t) = T_t o (1 - T_s), where o composes functions. If T(P, Q) >= f
     and T(Q, R) >= g, then T(P, R) >= g o (1 - f) (Dong, Roth and Su 2022, the lemma of group privacy). Now move one
     integer after another. Each move changes one coordinate of a product distribution. So the trade-off function of the

@@ -1,4 +1,4 @@
-"""Real numbers rounded to multiples of a unit, in chunks, since there may be millions of scores of eight bytes each."""
+"""Real numbers rounded to multiples of a unit. Rounding in chunks saves memory, as there may be millions of scores."""
 
 from __future__ import annotations
 

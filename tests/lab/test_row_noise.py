@@ -121,7 +121,7 @@ def test_bad_parameters_are_refused(noise, table):
 def test_an_open_attribute_gets_no_noise_and_says_so(noise):
     schema = dpf.Schema([dpf.Open("town"), dpf.Boolean("ill")])
     table = dpf.table_from_columns({"town": ["Oslo", "Bergen"] * 4, "ill": ["yes", "no"] * 4}, schema)
-    with pytest.raises(dpf.InputError, match="attribute 'town' is open, and gets no noise; name the others"):
+    with pytest.raises(dpf.InputError, match="attribute 'town' is open, and gets no noise; give attributes without it"):
         noise(table, 0.5, seed=1)
     assert noise(table, 0.5, seed=1, attributes=["ill"]).rows == 8
 

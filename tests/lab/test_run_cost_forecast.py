@@ -64,7 +64,7 @@ def test_a_forecast_is_found_in_another_process_and_its_trials_grow_to_the_rows_
     assert (found.rows, [trial.rows for trial in found.trials]) == (5_000, [1_000, 5_000])
     assert 0 <= found.seconds < 10
     assert 20 < found.megabytes < 2_000
-    assert "without reading (tried on up to 5,000 made-up rows)" in str(found)
+    assert "without reading the data (tried on up to 5,000 made-up rows)" in str(found)
     assert forecast(study(attribute="age"), 300).trials[-1].rows == 300
 
 
@@ -141,7 +141,8 @@ def test_a_forecast_is_one_sentence() -> None:
         return str(Forecast(2_000, seconds, 310.6, (TriedRun(1_000, 0.1, 150), TriedRun(1_500, 0.1, 150))))
 
     assert said(0.0999) == (
-        "a run on 2,000 rows takes less than .1 CPU s and 311 MiB, without reading (tried on up to 1,500 made-up rows)"
+        "a run on 2,000 rows takes less than .1 CPU s and 311 MiB, without reading the data "
+        "(tried on up to 1,500 made-up rows)"
     )
     assert "takes about 0.1 CPU s" in said(0.1)
     assert "takes about 1.2e+02 CPU s" in said(123)

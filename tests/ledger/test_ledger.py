@@ -1037,11 +1037,11 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
     for statement, text in (
         ("DELETE FROM release WHERE number > 1", "one of the two is not as the run left it"),
         ("DELETE FROM release WHERE number = 1", "one of the two is not as the run left it"),
-        ("DELETE FROM owner", "another user wrote it; the run stays charged"),
-        ("UPDATE owner SET run = 'other'", "another user wrote it; the run stays charged"),
-        ("UPDATE release SET path = 'm/x' WHERE number = 1", "another user wrote it; the run stays charged"),
-        ("UPDATE release SET output = '7' WHERE number = 1", "another user wrote it; the run stays charged"),
-        ("UPDATE release SET number = 9 WHERE number = 1", "another user wrote it; the run stays charged"),
+        ("DELETE FROM owner", "was written by another user; the run stays charged"),
+        ("UPDATE owner SET run = 'other'", "was written by another user; the run stays charged"),
+        ("UPDATE release SET path = 'm/x' WHERE number = 1", "was written by another user; the run stays charged"),
+        ("UPDATE release SET output = '7' WHERE number = 1", "was written by another user; the run stays charged"),
+        ("UPDATE release SET number = 9 WHERE number = 1", "was written by another user; the run stays charged"),
         (
             f"UPDATE release SET output = '{lacking}', "
             f"digest = digest('release', '{run}', number, path, origin, '{lacking}')",
@@ -1049,7 +1049,7 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
         ),
         (
             "UPDATE owner SET key = 'zz', digest = digest('owner', ledger, data_set, plan, run, 'zz')",
-            "another user wrote it; the run stays",
+            "was written by another user; the run stays",
         ),
         ("UPDATE owner SET key = '', digest = digest('owner', ledger, data_set, plan, run, '')", "is damaged"),
     ):
@@ -1071,14 +1071,14 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
     other.approve("people", study_of().plan(), by="b")
     refused("of another ledger", of=other)
     journal_key(Chain(other.path), make=True)
-    refused("of another ledger", of=other)
+    refused("belongs to another ledger", of=other)
     # A ledger from before the run, and one from the middle of it.
     older = ledger.path.with_name("older")
     older.write_bytes(copy)
     key_place(older).write_bytes(key_place(ledger.path).read_bytes())
     key_place(older).chmod(0o600)
     edited(Ledger(older), "DELETE FROM entry WHERE kind IN ('run', 'charge')")
-    refused("it is an older copy", of=Ledger(older))
+    refused("the ledger is an older copy", of=Ledger(older))
     older.write_bytes(copy)
     edited(Ledger(older), "DELETE FROM entry WHERE number = (SELECT max(number) FROM entry)")
     refused("one of the two is not as the run left it", of=Ledger(older))

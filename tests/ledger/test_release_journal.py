@@ -53,7 +53,7 @@ def test_a_journal_of_somebody_without_the_key_is_refused(ledger: dpf.Ledger, tm
     for statement in ("UPDATE release SET output = '7' WHERE number = 1", "UPDATE release SET origin = origin"):
         copy = shutil.copy(journal, tmp_path / "forged.journal")
         forged(copy, statement, b"another key")
-        refused(ledger, copy, "or another user wrote it")
+        refused(ledger, copy, "or was written by another user")
     # With the key, the same change is taken: so the seal is what refuses it.
     forged(journal, "UPDATE release SET output = '7' WHERE number = 1", journal_key(Chain(ledger.path), make=False))
     assert study_of().run(TABLE, ledger=ledger.run("people", journal=journal))["m"][0] == 7
@@ -69,7 +69,7 @@ def test_an_output_of_another_run_is_refused(ledger: dpf.Ledger, tmp_path: Path)
     connection.execute("DELETE FROM release WHERE number = 1")
     connection.execute("INSERT INTO release SELECT * FROM other.release WHERE number = 1")
     connection.close()
-    refused(ledger, journals[0], "or another user wrote it")
+    refused(ledger, journals[0], "or was written by another user")
 
 
 @on_posix

@@ -78,7 +78,7 @@ def test_without_signers_a_signature_names_its_key(
 ) -> None:
     asked = answers(check_novalidate=answer)
     if named is None:
-        with pytest.raises(SignatureError, match=r"^its signature does not fit it$"):
+        with pytest.raises(SignatureError, match=r"^its signature does not fit its text$"):
             verify_signature(SIGNED, "text")
     else:
         assert verify_signature(SIGNED, "text") == named
@@ -99,7 +99,7 @@ GOOD, BAD = (0, "", ""), (255, "", "")
         ({"find_principals": (0, "ann\nben\n", ""), "verify_ann": GOOD, "verify_ben": GOOD}, "ann"),
         (
             {"find_principals": (0, "ann\n", ""), "verify_ann": BAD, "check_novalidate": BAD},
-            SignatureError("its signature does not fit it"),
+            SignatureError("its signature does not fit its text"),
         ),
         (
             {"find_principals": (0, "ann\n", ""), "verify_ann": BAD, "check_novalidate": GOOD},
@@ -111,7 +111,7 @@ GOOD, BAD = (0, "", ""), (255, "", "")
         ),
         (
             {"find_principals": (0, "", ""), "check_novalidate": BAD},
-            SignatureError("its signature does not fit it"),
+            SignatureError("its signature does not fit its text"),
         ),
     ],
 )

@@ -226,7 +226,7 @@ def test_what_no_epsilon_covers_is_charged_nothing_and_said(ledger: dpf.Ledger) 
     assert data_set.spent.epsilon == 0
     exact, look = data_set.outside
     assert exact.effect == "no epsilon covers what it shows of ill: the claim bounds what else can be learned"
-    assert look.effect.startswith("no epsilon covers what choices after this look show of the rows")
+    assert look.effect.startswith("no epsilon covers what choices made after this look show of the rows")
     assert not exact.covered
 
 

@@ -78,9 +78,9 @@ def test_a_changed_approval_does_not_fit_its_signature(tmp_path, ledger, plan, k
     ledger.approve("patients", plan, by="Review board", key=board)
     _rewritten(ledger.path, lambda content: {**content, **change})
     assert ledger.verify()
-    with pytest.raises(LedgerTampered, match="does not fit it"):
+    with pytest.raises(LedgerTampered, match="does not fit its text"):
         ledger.signatures(allowed)
-    with pytest.raises(LedgerTampered, match="does not fit it"):
+    with pytest.raises(LedgerTampered, match="does not fit its text"):
         ledger.signatures()
 
 
@@ -91,13 +91,13 @@ def test_a_signature_fits_no_other_place_and_no_other_ledger(tmp_path, ledger, p
     ledger.approve("patients", plan, by="Review board")
     _rewritten(ledger.path, lambda content: {**content, "signature": signature})
     assert ledger.verify()
-    with pytest.raises(LedgerTampered, match="does not fit it"):
+    with pytest.raises(LedgerTampered, match="does not fit its text"):
         ledger.signatures(allowed)
     other = dpf.Ledger.create(tmp_path / "b.ledger")
     other.open("patients", epsilon=2)
     other.approve("patients", plan, by="Review board")
     _rewritten(other.path, lambda content: {**content, "signature": signature})
-    with pytest.raises(LedgerTampered, match="does not fit it"):
+    with pytest.raises(LedgerTampered, match="does not fit its text"):
         other.signatures(allowed)
 
 

@@ -309,7 +309,7 @@ def test_a_run_gives_sorted_keys_and_a_frame(tmp_path: Path) -> None:
     with pytest.raises(dpf.InputError, match="key 'x' was not released"):
         found["x"]
     bound = study.plan().previews()["towns/keys"]
-    assert bound.text.startswith("keys of 14 rows are shown half of the time, of 28 always, without rows never")
+    assert bound.text.startswith("keys of 14 rows are shown half of the time, keys of 28 or more always")
 
 
 def test_a_plan_file_keeps_that_its_query_lists_nothing(plan_of: Callable[..., dpf.StudyPlan]) -> None:

@@ -70,7 +70,8 @@ def chance_f_score(true: int, others: int, *, any_size: bool = False) -> float:
     others
         The number of attributes from which a context is chosen.
     any_size
-        Whether all non-empty contexts are equally likely. Otherwise all contexts of the true context's size are.
+        Whether all non-empty contexts are equally likely. If False, only contexts of the true context's size occur, and
+        all of these are equally likely.
 
     Raises
     ------

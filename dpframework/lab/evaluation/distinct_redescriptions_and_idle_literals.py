@@ -2,7 +2,8 @@
 
 A redescription is a pair of descriptions (its sides) that hold for nearly the same rows, and a literal is a test of one
 attribute. If a literal is left out, its side may begin or cease to hold for some rows. A literal *says nothing* (is
-idle) if these are less than a share `NOTHING` of all rows. Two redescriptions are *one finding* in each of three cases:
+idle) if these rows are less than a share `NOTHING` of all rows. Two redescriptions are *one finding* in each of three
+cases:
 
 - They hold for nearly the same rows.
 - Both sides of the first hold for nearly the rows for which both sides of the second fail.
@@ -80,7 +81,7 @@ class _Meaning:
     Attributes
     ----------
     both, neither
-        Whether both sides hold for each row, and whether neither side does, shape (rows,).
+        For each row, whether both sides hold, and whether both sides fail, shape (rows,).
     attributes
         The names of the attributes that each side reads.
     """

@@ -1,4 +1,4 @@
-"""Accuracy, F-measure and area under the ROC curve of predicted classes, by scikit-learn's metrics."""
+"""Accuracy, F-measure and area under the ROC curve of predicted classes, computed with scikit-learn."""
 
 from __future__ import annotations
 

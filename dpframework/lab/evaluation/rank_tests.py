@@ -70,8 +70,8 @@ class MannWhitney:
 def mann_whitney(one: ArrayLike, other: ArrayLike) -> MannWhitney:
     """Test whether two samples of figures differ.
 
-    The p-value is exact for small samples without ties, else by the normal approximation with a correction for ties
-    (scipy's rule).
+    The p-value is exact for small samples without ties. Otherwise it comes from the normal approximation with a
+    correction for ties (scipy's rule).
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Friedman:
     pair_p_values: Floats
 
     def critical_difference(self, alpha: float = 0.05) -> float:
-        """Return the least difference of mean ranks that is significant at level `alpha`, by Nemenyi's test.
+        """Return the least difference of mean ranks that is significant at level `alpha` in Nemenyi's test.
 
         Raises
         ------
@@ -144,7 +144,7 @@ class Friedman:
         )
 
     def differ(self, one: str, other: str, alpha: float = 0.05) -> bool:
-        """Tell whether two methods differ at a significance level, by Nemenyi's test.
+        """Tell whether two methods differ at a significance level in Nemenyi's test.
 
         Raises
         ------
@@ -271,7 +271,8 @@ class PageTrend:
 def page_trend(values: ArrayLike) -> PageTrend:
     """Test whether figures grow with a condition, such as epsilon.
 
-    The p-value is exact for few subjects and conditions, else by the normal approximation (scipy's rule).
+    The p-value is exact for few subjects and conditions. Otherwise it comes from the normal approximation (scipy's
+    rule).
 
     Parameters
     ----------

@@ -48,7 +48,8 @@ def uniform_noise(table: Table, level: float, *, seed: int, attributes: Iterable
     Raises
     ------
     InputError
-        If the level is not in [0, 1], or an attribute is unknown, or open, since nobody lists its values.
+        If the level is not in [0, 1], or if an attribute is unknown or open. (Nobody lists the values of an open
+        attribute.)
     """
 
     def redrawn(attribute: Attribute, column: Cells, hit: Positions, rng: np.random.Generator) -> Cells:
@@ -105,7 +106,7 @@ def _hit(table: Table, level: float, seed: int, attributes: Iterable[str] | None
         if attribute.name not in chosen:
             continue
         if isinstance(attribute, Open):
-            raise InputError(f"attribute '{attribute.name}' is open, and gets no noise; name the others in attributes")
+            raise InputError(f"attribute '{attribute.name}' is open, and gets no noise; give attributes without it")
         rng = np.random.default_rng([seed, position])
         hit = np.flatnonzero(rng.random(table.rows) < level)
         if isinstance(attribute, Numeric):

@@ -71,4 +71,4 @@ class Measure(Protocol):
     """A function of a trial, with settings by name, that measures the result. Not private."""
 
     def __call__(self, trial: Trial, /, *args: Any, **settings: Any) -> Mapping[str, float]:
-        """Return numbers by name. A number is NaN if there is nothing to measure, as without any redescription."""
+        """Return numbers by name. A number is NaN if there is nothing to measure, for example no redescription."""

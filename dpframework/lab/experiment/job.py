@@ -93,9 +93,9 @@ class BaselineRun:
 @final
 @attrs.frozen
 class MeasureRun:
-    """A measure to take of a cell.
+    """A measure to take of a cell's result.
 
-    In its parameters, placeholders have already been replaced by values of the cell's data set.
+    In the measure's parameters, placeholders have already been replaced by values of the cell's data set.
 
     Attributes
     ----------

@@ -1,4 +1,7 @@
-"""Plots of an experiment: panels and lines by the coordinates that the file names, with bands around the lines."""
+"""Plots of an experiment: panels with lines, and bands around the lines.
+
+The experiment's file names the coordinates by which cells are divided into panels, and into the lines of a panel.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ PANEL = (4.2, 3.3)
 TITLE_LINE, LEGEND_LINE = 0.22, 0.17
 """The height of a line of the title and of the legend in inches."""
 LINE = 42
-"""The most characters of a line above a panel. A line of the title has this many for each panel below it."""
+"""The most characters of a line above a panel. For the title, multiply this by the number of panels in a row."""
 DPI = 90
 TICKS = 7
 """If the horizontal axis has at most this many values, each has a tick of its own."""
@@ -42,7 +45,7 @@ def png(summary: Summary, groups: Sequence[GroupSpread]) -> bytes:
     panels = _panels(groups, summary.columns)
     across = min(ACROSS, max(len(panels), 1))
     down = math.ceil(len(panels) / across) or 1
-    styles = {key: k for k, key in enumerate(_by(groups, summary.rows))}
+    styles = {key: k for k, key in enumerate(_group_by(groups, summary.rows))}
     title = textwrap.wrap(summary.title, LINE * across)
     around = TITLE_LINE * len(title) + LEGEND_LINE * (2 + math.ceil(len(styles) / across))
     figure = Figure(figsize=(PANEL[0] * across, PANEL[1] * down + around), layout="constrained")
@@ -73,14 +76,14 @@ def png(summary: Summary, groups: Sequence[GroupSpread]) -> bytes:
         # A character of a name that the font lacks is drawn as a box.
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
         without_math(figure).savefig(drawn, format="png", dpi=DPI)
-    # This method keeps the colours of thin lines. Dithering would make the file large.
+    # MAXCOVERAGE keeps the colours of thin lines. Dithering would make the file large.
     few = Image.open(drawn).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE)
     small = io.BytesIO()
     few.save(small, format="png", optimize=True)
     return small.getvalue()
 
 
-def _by(groups: Sequence[GroupSpread], keys: Sequence[str]) -> dict[str, list[GroupSpread]]:
+def _group_by(groups: Sequence[GroupSpread], keys: Sequence[str]) -> dict[str, list[GroupSpread]]:
     """Return lists of groups that share the coordinates named in `keys`, in the order of the file."""
     found: dict[str, list[GroupSpread]] = {}
     for group in groups:
@@ -94,7 +97,7 @@ def _panels(groups: Sequence[GroupSpread], keys: Sequence[str]) -> list[list[Gro
     A group that lacks a coordinate, such as a baseline without an epsilon, is in every panel that has the group's other
     coordinates.
     """
-    found = _by(groups, keys)
+    found = _group_by(groups, keys)
     own = {at: members for at, members in found.items() if all(members[0].coordinates[k] is not None for k in keys)}
     if not own:
         return list(found.values())
@@ -120,7 +123,7 @@ def _draw(
     places = [group.coordinates[summary.x] for group in groups if group.coordinates[summary.x] is not None]
     names = list(dict.fromkeys(map(text_of, places)))
     words = any(isinstance(place, str | list | dict | bool) for place in places)
-    for key, line in _by(groups, summary.rows).items():
+    for key, line in _group_by(groups, summary.rows).items():
         label = _label(line[0], summary.rows)
         style: dict[str, Any] = {"color": f"C{styles[key] % 10}", "label": label}
         placed = [group for group in line if group.coordinates[summary.x] is not None]

@@ -36,7 +36,8 @@ def results_frame(experiment: Experiment, finished: Iterable[FinishedCell]) -> p
     for name in sorted({name for one in cells for name in one.values}):
         if name in columns:
             raise InputError(
-                f"a measure gives a value named '{name}', like a parameter that varies; give the measure a name"
+                f"a measure gives a value named '{name}', and a parameter that varies has this name too; "
+                "give the measure a name"
             )
         columns[name] = pl.Series([one.values.get(name) for one in cells], dtype=pl.Float64)
     columns["seconds"] = pl.Series([one.seconds for one in cells], dtype=pl.Float64)
