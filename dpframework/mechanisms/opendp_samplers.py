@@ -83,7 +83,7 @@ def _noisy_max(scale: float, gumbel: bool) -> Any:
 def _invoke(measurement: Any, array: Integers, kind: type[np.generic]) -> NDArray[Any]:
     """Return the draws of a measurement for an array of eight-byte numbers."""
     call = _library()
-    # Another version of the binding may lack these functions.
+    # Without the library's functions, which another version of the binding may lack, the binding converts the array.
     if call is None:
         return np.atleast_1d(np.asarray(measurement(array), dtype=kind))
     return np.frombuffer(call(measurement, array), dtype=kind).copy()

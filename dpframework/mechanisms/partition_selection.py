@@ -7,11 +7,11 @@ further cost. A cell without rows is never shown, and its 0 has no noise. So a d
 and most of them are empty.
 
 **Claim.** Let a unit change at most c counts, each by at most 1. Noise is drawn for each count alone, at epsilon / c
-and delta / c. The core of a release is what remains of it if outputs of probability delta are left out (see
-`release_losses`). The core of all counts is the product of the cores of the single counts. So epsilons add up, and the
-delta of all counts is at most the sum of their deltas. The cells that are shown follow from the noisy counts, so
-showing them loses no more. For one count the delta is attained: a cell of one row is shown with probability delta, and
-never without that row. Under replace-one a row leaves one cell and enters another, so c is 2.
+and delta / c. The core of a release is what remains of its distribution if outputs with a total probability of delta
+are left out (see `release_losses`). The core of all counts is the product of the cores of the single counts. So
+epsilons add up, and the delta of all counts is at most the sum of their deltas. The cells that are shown follow from
+the noisy counts, so showing them loses no more. For one count the delta is attained: a cell of one row is shown with
+probability delta, and never without that row. Under replace-one a row leaves one cell and enters another, so c is 2.
 """
 
 from __future__ import annotations
@@ -70,7 +70,10 @@ class PartitionSelection(CellSelection, PureMechanism):
     def calibrate(
         self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
     ) -> Calibration | None:
-        """Fix the noise. For units of several replaced rows, delta is reduced so that they lose at most `delta`.
+        """Fix the noise, if need be for a smaller delta.
+
+        A unit of several replaced rows could lose more than the field `delta`. Then the delta of the noise is reduced
+        until the unit loses at most that.
 
         Raises
         ------

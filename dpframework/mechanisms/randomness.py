@@ -72,7 +72,7 @@ class Samplers(enum.StrEnum):
 
 
 class Randomness(abc.ABC):
-    """A source of the draws that mechanisms make. Scales of noise are in steps of the lattice of integers."""
+    """A source of the draws that mechanisms make. Noise and its scales are in steps of the lattice."""
 
     private: bool
     samplers: Samplers | None = None  # None for a source that is not private
@@ -255,7 +255,7 @@ def _within(sampler: Any, scale: float) -> float:
     return float(scale)
 
 
-@functools.cache  # few releases need a generator, and numpy loads its generators when they are first named
+@functools.cache  # made at first use: few releases need it, and numpy loads its generators when one is first named
 def _generator_class() -> type[np.random.Generator]:
     """Return a subclass of numpy's Generator whose objects can be in a `WeakSet`."""
 

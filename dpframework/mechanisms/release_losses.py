@@ -1,7 +1,7 @@
 """The losses of one release: its pure epsilon, its rho in zCDP, and an exact delta that belongs to both.
 
 **One split.** A release has the losses (epsilon, rho; delta d) under a relation if for all neighbours u and v there are
-distributions with
+distributions P, Q, E and E' with
 
     M(u) = (1 - d) P + d E,   M(v) = (1 - d) Q + d E',
 
@@ -103,7 +103,7 @@ def growth_of_delta(row: Fraction, group: Fraction) -> Fraction:
 
 
 def either_way(pair: ByRelation) -> ByRelation:
-    """Return the amounts with a replace-one amount that bounds additions and removals too.
+    """Return the amounts, with the replace-one amount raised so that it bounds additions and removals too.
 
     If one of the two amounts is not known (since it needs a public row count), the replace-one amount becomes None.
     """

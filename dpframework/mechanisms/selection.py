@@ -76,8 +76,8 @@ class _NoisyMax(_ByScore):
 
         Two scores are rounded on each of two tables, which moves the change of their difference by at most two lattice
         steps. Two more steps are allowed for evaluation in floating point. A step is at most 2**-20 of the sensitivity,
-        and so of the spread. An error that the query declares (`QueryFacts.rounding`) may occur in both scores on both
-        tables, so it counts 4 times.
+        which is at most the spread. An error that the query declares (`QueryFacts.rounding`) may occur in both scores
+        on both tables, so it counts 4 times.
         """
         spread = super().change(facts)
         if facts.integer:
@@ -107,8 +107,8 @@ class _NoisyMax(_ByScore):
         To see this, start from any scores. Raise the candidates that are more than t below the best score to t below
         it. Then they are chosen more often, so a gap of t or more becomes likelier. Lower the other candidates, except
         one with the best score, to t below it. If the best candidate is chosen now, then with the same noise the choice
-        before was this candidate or a lowered one, whose gap was below t. So a gap of t or more becomes likelier again.
-        The stated gap is the t for which the probability is 5 % in the likeliest case.
+        before was this candidate or a lowered one, whose gap was below t. So this change, too, makes a gap of t or
+        more likelier. The stated gap is the t for which the probability is 5 % in the likeliest case.
         """
         scale, size = float(calibration.scale), calibration.facts.answer_length
         if size is None:

@@ -54,7 +54,7 @@ class Uniform:
     first
         The first bits of the number, as a whole number.
     bits
-        How many first bits are given.
+        The number of these first bits.
     words
         The function that draws words of 64 uniform bits.
     """

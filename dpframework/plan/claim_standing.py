@@ -53,7 +53,7 @@ class ClaimStanding:
 
 
 def standings(plan: Plan, verified: VerificationRecords | None) -> Iterator[ClaimStanding]:
-    """Yield the standing of each step's claim. Only records about exactly the plan's code count."""
+    """Yield the standing of each step's claim. Records about other code than the plan's are ignored."""
     from dpframework.plan.verification_records_file import code_verdicts
 
     passed = {} if verified is None else {one.what: one for one in code_verdicts(plan, verified) if one.passed}

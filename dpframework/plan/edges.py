@@ -1,4 +1,4 @@
-"""The edges of a plan's graph, stored in dictionaries as networkx does, so that networkx is loaded only on demand."""
+"""The edges of a plan's graph, in the same dictionaries as in networkx, so that networkx is loaded only on demand."""
 
 from __future__ import annotations
 

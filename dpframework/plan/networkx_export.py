@@ -1,4 +1,4 @@
-"""A plan as a networkx graph, for your own drawings and questions. It has the plan's index and more facts."""
+"""A plan as a networkx graph, for your own drawings and questions. It has more facts than the plan's index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def plan_graph(plan: Plan) -> Any:
     - of edges: `kind`, `epsilon` and `rho`. The `kind` is "part" from a composition to one of its parts, with the
       part's `position`, and "use" from a release to a node that uses it. If both hold for two nodes, the `kind` is
       "part". Every edge from a used release has the attribute `use`. `epsilon` and `rho` are the amounts of the step
-      where the edge ends: infinite for a step without a claim in that amount, and 0 for other nodes.
+      where the edge ends: infinite for a step without a claim in that amount, and 0 for a node that is not a step.
 
     For example, `networkx.dag_longest_path(graph, weight="epsilon")` finds the most expensive chain of releases, each
     of which uses the one before. `networkx.multipartite_layout(graph, subset_key="level")` places the nodes for a

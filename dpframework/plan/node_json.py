@@ -81,7 +81,7 @@ def _plain(value: Any, where: str) -> Any:
             return value
     raise InputError(
         f"{where} contains a value of type {type(value).__name__}; a plan file holds numbers, fractions, texts and "
-        "lists of these, so keep such a value in the field, and let a converter of the field read it back"
+        "lists of these, so keep one of these in the field, and let the field's converter build the value from it"
     )
 
 

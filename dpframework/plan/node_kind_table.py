@@ -304,7 +304,7 @@ KINDS: dict[type[Node], NodeKind] = {
         rule={
             Relation.ADD_OR_REMOVE_ONE: "over disjoint parts: a row lies in one of them; the largest loss counts",
             Relation.REPLACE_ONE: "over disjoint parts: a row stays in its part, or leaves one and enters another; the "
-            "larger of the largest loss and the two largest add-or-remove losses together counts",
+            "largest loss counts, or the sum of the two largest add-or-remove losses if that is larger",
         },
         icon='<path d="M5 2v12M11 2v12"/>',
         # A node that stands for all parts is given twice, since a row may move from one part to another.
@@ -361,9 +361,9 @@ KINDS: dict[type[Node], NodeKind] = {
         label=lambda node: f"{node.name}: a block of at most {node.caps}",
         rule={
             Relation.ADD_OR_REMOVE_ONE: "a block: its miner asks for releases of these kinds as it goes, and the run "
-            "refuses what would take their sum above a cap; the caps count, whatever is asked",
+            "refuses what would take their sum above a cap; the caps count, whatever the miner asks for",
             Relation.REPLACE_ONE: "a block: its miner asks for releases of these kinds as it goes, and the run refuses "
-            "what would take their sum above a cap; the caps count, and in parts half of them for a row that moves",
+            "what would take their sum above a cap; the caps count; a row that moves costs half of them in each part",
         },
         icon='<path d="M3 3h10v10H3zM3 9h10"/>',
         compose=lambda node, parts, losses, plan: losses.release(plan.calibration(node)),

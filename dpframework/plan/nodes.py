@@ -329,7 +329,7 @@ def parallel(
 
 
 def either(*parts: Node) -> Either:
-    """Plan several branches, of which one runs. The miner chooses it by earlier releases."""
+    """Plan several branches, of which one runs. The miner chooses the branch according to earlier releases."""
     return Either(_nodes("either", parts))
 
 

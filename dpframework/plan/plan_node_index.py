@@ -308,6 +308,8 @@ class _Builder:
         if parent is not None:
             self.edges.add(parent, number, kind="part", position=position)
         self._openers.append(opener)
+        # The first node of a scope (`own` is empty) opens no second one, except if its kind always opens a scope. The
+        # scopes of kinds with `rows` are opened below, one for each part.
         opens = bool(name and (own or kind.scope) and not kind.rows and not kind.leaf)
         own.append(number)
         for inside in around:
@@ -338,7 +340,7 @@ class _Builder:
             yield PlacedNode(number=number, edges=self.edges, plan=self.plan, **facts)
 
     def _uses(self) -> Iterator[tuple[int, int]]:
-        """Yield pairs of numbers, of a release and of a node that uses it.
+        """Yield pairs of node numbers: the node that makes a release, and a node that uses the release.
 
         A name is looked up in the innermost scope first, then in the scopes around it. In a scope, it is looked up in
         all sequentials above the node.

@@ -67,8 +67,8 @@ class Sensitivity:
         The largest change when a row is replaced. None counts a replacement as one removal and one addition.
     rise, fall
         How far adding a row can raise coordinates, and how far it can lower them: the norm of the increases, and the
-        norm of the decreases. By default each is `add_or_remove_one`. Removing a row does the reverse. Replacing a row
-        can do both, since the reverse of a replacement is a replacement.
+        norm of the decreases. By default each is `add_or_remove_one`. Removing a row does the reverse. For a replaced
+        row no separate rise and fall are declared, since the reverse of a replacement is a replacement.
     source
         The theorem, paper or derivation that the values come from.
     """
@@ -171,7 +171,7 @@ class QueryFacts:
     unlisted
         Whether the answer consists of counts of keys: values that no public list names (see `queries.Keys`).
     places
-        Whether the query reads which row of its unit each row is: the first, the second, ... (see `Query`).
+        Whether the query reads the place of each row within its unit: first, second, ... (see `Query`).
     no_attributes
         Whether the query reads no attribute (see `Query`).
     """
@@ -227,8 +227,8 @@ class Query(abc.ABC):
 
     name: ClassVar[str]
     integer: ClassVar[bool] = True
-    #: Whether the query reads which row of its unit each row is: the first, the second, ... (see
-    #: `Block.places_in_units`). The units must be known by their ids.
+    #: Whether the query reads the place of each row within its unit: first, second, ... (see `Block.places_in_units`).
+    #: The units must be known by their ids.
     places: ClassVar[bool] = False
     #: Whether the query reads no attribute, so that all are hidden from it.
     no_attributes: ClassVar[bool] = False
@@ -355,7 +355,7 @@ class Query(abc.ABC):
         return () if self.answer_length is None else range(self.answer_length)
 
     def coordinates(self, answer: Any) -> NDArray[Any]:
-        """Return, for verification, the numbers in an answer whose change the sensitivity bounds.
+        """Return the numbers whose change the sensitivity bounds, for verification.
 
         By default this is the answer itself. A query whose answer stands for more numbers than can be listed returns
         some of them, or sums of them, chosen without regard to the answer.
@@ -368,8 +368,8 @@ class Query(abc.ABC):
         """Yield functions that count on `rows`, and return the exact answer (private side only).
 
         Each yielded function is summed over all blocks, and the sum is sent back. By default the only function is
-        `count`, as a `Counting`, and `answer` of its sum is returned. In this form, one call of the engine can count
-        for several queries.
+        `count`, as a `Counting`, and `answer` of its sum is returned. Since queries yield functions instead of calling
+        the engine, one call of the engine can count for several queries.
         """
         counts = yield Counting(self, inputs)
         return self.answer(counts, **inputs)

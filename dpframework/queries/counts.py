@@ -140,8 +140,8 @@ class Count(Query):
         """A change of at most 1, in every norm and under either relation.
 
         Without a description, replacing a row of the whole table changes nothing, since the number of all rows is
-        public under replace-one. There the count is useful only in parts of the table. A replaced row may move from one
-        part to another, so 1 is declared under replace-one, too.
+        public under replace-one. So under replace-one the count is useful only in parts of the table. A replaced row
+        may move from one part to another, so 1 is declared under replace-one, too.
         """
         return histogram_sensitivities(1)
 

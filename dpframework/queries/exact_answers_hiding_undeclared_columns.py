@@ -84,8 +84,8 @@ def engine_of(query: Query, engine: Engine) -> Any:
 
     If the query declares no attributes, it sees all of them, or none if its `no_attributes` is true. If its `places` is
     true, it also sees whether a row is the first, the second, ... row of its unit. A table knows the units of its rows
-    if any step of the plan needs them. Other queries must not see units. They declare the change of the answer by one
-    row, but a number that depends on whole units may change by more.
+    if any step of the plan needs them, but the queries of other steps must not see them. Such a query declares how far
+    one row changes the answer, and a number that depends on whole units may change by more.
     """
     return _EngineOfQuery(engine, _names_of(query), query.places)
 

@@ -1,4 +1,4 @@
-"""Counts by key of an open attribute, whose values no public list names."""
+"""Counts of rows by key. The keys are the values of an open attribute, which no public list names."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ class Keys(Query):
     """The number of rows with each value of an open attribute, or the number of units if units may have several rows.
 
     Which keys occur is private, not only how many rows they have. So only a mechanism that never shows a key without
-    rows may release them, at a loss that includes a delta. A row has one key, or none. If ids tell which unit each row
-    belongs to, a unit counts once for each key of its rows. If the table is then split into parts, a unit counts for a
-    key only in the part that holds its first row with that key.
+    rows may release these counts, at a loss that includes a delta. A row has one key, or none. If ids tell which unit
+    each row belongs to, a unit counts once for each key of its rows. If the table is then split into parts, a unit
+    counts for a key only in the part that holds its first row with that key.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Residuals of marginals, in whole numbers: the part of each marginal that marginals of fewer attributes lack.
+"""Residuals of marginals, in whole numbers: what each marginal adds to the marginals of fewer attributes.
 
 Source: Xiao, He, Zhang and Kifer 2023 (arXiv 2305.08175); Barak and others 2007 for attributes of two values. Let m_A
 be the counts in the marginal of a set A of attributes. The residual of A is m_A after its mean is subtracted along each
@@ -66,7 +66,7 @@ class Residuals(Query):
         The whole number by which each block is multiplied.
     norm
         The norm to which noise is scaled: `Norm.SQUARED_L2` for Gaussian noise, `Norm.L1` for Laplace noise,
-        `Norm.BLOCKS` for noise in the shape of the largest l1 norm of a block.
+        `Norm.BLOCKS` for K-norm noise, whose density depends on the largest l1 norm of a block.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class Residuals(Query):
 
     @property
     def histograms(self) -> tuple[int, ...]:
-        """The sizes of the blocks, if noise has their shape."""
+        """The sizes of the blocks, if noise is scaled to the largest l1 norm of a block."""
         return self._lengths if self.norm is Norm.BLOCKS else ()
 
     @property

@@ -79,8 +79,8 @@ def numbers_of_rows(most: int) -> tuple[int, ...]:
 class AtReleasedRows(Query):
     """A query on the first k rows of each unit, each counted floor(most / k) times, where k is given at run time.
 
-    For the sensitivities see the module. The input is `rows_per_unit`, a whole number from 1 to `most`. Without it all
-    rows are read and count once each. All other inputs are passed on to the query.
+    For the sensitivities see the module. The input is `rows_per_unit`, a whole number from 1 to `most`. Without it, all
+    rows are read, and each counts once. All other inputs are passed on to the query.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class AtReleasedRows(Query):
 
     @property
     def histograms(self) -> tuple[int, ...]:
-        """The sizes of the query's blocks, if it declares a sensitivity in them."""
+        """The sizes of the query's blocks, if it declares a sensitivity in `Norm.BLOCKS`."""
         return self.query.histograms if any(one.norm is Norm.BLOCKS for one in self.query.sensitivities) else ()
 
     @property
@@ -228,7 +228,7 @@ class AtReleasedRows(Query):
 @final
 @attrs.frozen
 class RowsPerUnitScores(CandidateScores):
-    """For each number of rows per unit, minus the number of units that separate it from a right number (see below).
+    """A score for each number of rows per unit: minus the number of units by which it misses being right (see below).
 
     The candidates are `numbers_of_rows(most)`: k_1 < k_2 < ... Let M(k) of n units have more than k rows, and let o be
     the share of the units that may have more rows than the chosen number. Then k_i is right if
@@ -303,7 +303,7 @@ class RowsPerUnitScores(CandidateScores):
         return sizes[[0, *self.numbers[:-1]]]
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the cross table of rows by place: the first place, and the places that only larger units have."""
+        """Return the cross table of rows by place. The rows in place k (from 0) count the units of more than k rows."""
         asked = [0, *self.numbers[:-1]]
         cuts = sorted({place for k in asked for place in (k, k + 1)} - {0})
         cells = [int(np.searchsorted(cuts, k, side="right")) for k in asked]

@@ -61,7 +61,7 @@ def in_common(
     shape
         The number of left sets, and of right sets.
     within
-        For each description, the rows for which it holds are counted. None counts all rows.
+        Descriptions. For each of them, only the rows for which it holds are counted. None counts all rows.
 
     Returns
     -------

@@ -51,7 +51,7 @@ def _bound(value: float) -> float:
 
 
 def require_bounds(attribute: Numeric, lower: float, upper: float) -> None:
-    """Refuse bounds that are in the wrong order, beyond the schema's, or too close together.
+    """Refuse bounds that are in the wrong order, outside of the schema's bounds, or too close together.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def require_bounds(attribute: Numeric, lower: float, upper: float) -> None:
     low, high = attribute.lower, attribute.upper
     if not low <= lower < upper <= high:
         raise InputError(
-            f"bounds [{lower:g}, {upper:g}] of '{attribute.name}' must be increasing, and within those of the schema, "
+            f"bounds [{lower:g}, {upper:g}] of '{attribute.name}' must be increasing, and within the schema's bounds, "
             f"[{low:g}, {high:g}]"
         )
     if upper - lower < NARROWEST:

@@ -1,4 +1,4 @@
-"""Decide from public facts how many matches a budget can choose, and beyond how many rows a match gains nothing.
+"""Decide from public facts how many matches to choose with a budget, and how many rows can raise a score.
 
 A match is a pair of tests, one of each view, that should hold for nearly the same rows (see `match_scores`).
 """
@@ -40,7 +40,7 @@ def cap_of(rows: float) -> int:
 
 
 def choices_carried(budget: float, candidates: int, most: int) -> int:
-    """Return how many matches an epsilon can choose, so that each is close enough to the best.
+    """Return how many matches can be chosen with an epsilon, so that each is close enough to the best.
 
     A choice by the exponential mechanism with epsilon e among m candidates is roughly within ln(m) / e rows of the
     best. If k choices share the epsilon equally, each is within k ln(m) / epsilon rows. The number returned is the k

@@ -19,7 +19,7 @@ from dpframework.facts.logical_descriptions_of_rows import Description
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_count_with_interval import Noisy
 
-ROUNDS = 6  # of the iteration in `shown_from`; each divides the error by 5 or more, as supports are >= 4 deviations
+ROUNDS = 6  # rounds in `shown_from`; each divides the error by 5 or more, since supports are >= 4 deviations
 DEVIATIONS = 4  # the smallest support, in deviations of its noise
 LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # the smallest and the largest support, as shares of the rows
 LIKELY_SHARE = (
@@ -86,7 +86,7 @@ class CellTable:
     def redescription(
         self, sides: tuple[Description, Description], left: Masks, right: Masks, min_jaccard: float
     ) -> Redescription:
-        """Return the redescription whose sides hold in these cells, with the index from which on it is reported."""
+        """Return the redescription whose sides hold in these cells, with the smallest index at which it is reported."""
         inside, outside = self.counts[left], self.counts[~left]
         parts = inside[:, right], inside[:, ~right], outside[:, right]
         both, left_only, right_only = (Noisy(float(part.sum()), self.variance * part.size) for part in parts)
@@ -95,7 +95,7 @@ class CellTable:
         return Redescription(*sides, both=both, **only, rows=self.total, shown_from=floor)
 
     def shown_from(self, both: Noisy, apart: Noisy, min_jaccard: float) -> float:
-        """Return the index from which on a redescription with this noise is shown (see `reported`)."""
+        """Return the smallest Jaccard index at which a redescription with this noise is shown (see `reported`)."""
         either = max(max(both.value, 0.0) + max(apart.value, 0.0), 1.0)
         floor = min_jaccard
         for _ in range(ROUNDS):
@@ -106,8 +106,8 @@ class CellTable:
         """Return the positions of the wanted redescriptions that hold for different rows, the best first.
 
         A redescription is a pair of unions at one position. The best has the largest Jaccard index minus one deviation
-        of its noise. Of two redescriptions that hold for nearly the same rows, by the noisy counts, the better is
-        taken.
+        of its noise. If two redescriptions hold for nearly the same rows according to the noisy counts, only the better
+        one is returned.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class CellTable:
 def nothing_above(target: Fraction, variance: float = 0.0, rows: float = math.inf) -> str:
     """Return the sentence for a table in which no redescription is clearly above the target index.
 
-    If noise hides the supports of most redescriptions, a lower index does not help. The sentence then says how many
+    If noise hides the supports of most redescriptions, a lower target does not help. The sentence then says how many
     times the epsilon or the rows would be enough.
 
     Parameters

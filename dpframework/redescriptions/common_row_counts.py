@@ -85,7 +85,7 @@ class ViewTests:
         return found
 
     def words(self, block: Block) -> NDArray[np.uint64]:
-        """Return the sets of a block's rows as bits, shape (sets, words of 64 rows). Spare last bits may be set."""
+        """Return the sets of a block's rows as bits, shape (sets, words of 64 rows). Bits beyond the rows may be 1."""
         from dpframework.redescriptions.kernels.match_kernels import fill_sets
 
         words = empty_words(self.number, block.rows)
@@ -107,7 +107,7 @@ class ViewTests:
         return words
 
     def row_sets(self) -> list[RowSets]:
-        """Return the sets as unions of cells: one for each attribute with its sets, and last the set of all rows."""
+        """Return the sets as unions of cells: a `RowSets` for each attribute, and last one for the set of all rows."""
         nullable, tests, found = 0, sum(map(len, self.tests)), []
         for k, attribute in enumerate(self.attributes):
             codes, wanted = np.arange(attribute.size), self.test_codes[k][:, np.newaxis]

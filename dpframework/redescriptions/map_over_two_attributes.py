@@ -47,8 +47,8 @@ def draw_map(items: Sequence[Redescription], trusted: Sequence[bool], names: tup
             axes.broken_barh(stripes, (low, high - low), **look)
         axes.fill([], [], label=label, **look)
     axes.set(xlabel=names[0], ylabel=names[1], xlim=(edges[0][0], edges[0][-1]), ylim=(edges[1][0], edges[1][-1]))
-    more = f" of the first {MOST_REGIONS} of {len(found)}" if len(found) > MOST_REGIONS else ""
-    axes.set_title(f"where one side{more} holds; legend: the other side, noisy Jaccard index, *: trusted", fontsize=9)
+    more = f" (the first {MOST_REGIONS} of {len(found)} sides)" if len(found) > MOST_REGIONS else ""
+    axes.set_title(f"where one side holds{more}; legend: the other side, noisy Jaccard index, *: trusted", fontsize=9)
     if found:
         axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False)
     else:

@@ -28,8 +28,8 @@ from dpframework.results.share_intervals import least_share, noise_at
 
 ERROR = 0.05  # the chance that any redescription is trusted wrongly, and the share of artefacts that pruning leaves
 MOST_SHARE = 0.8  # the largest share of the rows that a side of a starred redescription may hold for
-# Intervals by a bootstrap are wider by these factors. They cover errors that a bootstrap misses, and the selection of
-# what is shown. At a level of 0.95 they reach 3.2 deviations for an index and 3.6 for a support.
+# Intervals from a bootstrap are widened by these factors. They cover errors that a bootstrap misses, and the selection
+# of what is shown. At a level of 0.95 they reach 3.2 deviations for an index and 3.6 for a support.
 WIDER = 1.5
 WIDER_SUPPORT = 1.7
 # If the deviation is a bootstrap's, the index of a starred redescription minus `SURE` deviations must be at least
@@ -69,9 +69,9 @@ class Redescription(StoredResult):
     rows
         The number of all rows: a noisy count, a public number, or None where it is unknown.
     shown_from
-        The noisy Jaccard index from which on the miner shows a redescription with this noise; 0 if it shows all.
+        The smallest noisy Jaccard index at which the miner shows a redescription with this noise; 0 if it shows all.
     among
-        How many candidates the miner looked at before it showed this one, itself included.
+        How many candidates the miner looked at before it showed this one, including this one.
     deviation
         The standard error of the Jaccard index, found by a bootstrap, if the counts come from a model of several tables
         (`dpframework.redescriptions.redescriptions_from_match_combinations`). None if the counts are sums of released
@@ -238,7 +238,7 @@ class Redescription(StoredResult):
         Parameters
         ----------
         candidates
-            How many redescriptions were compared by their noisy counts before this one was chosen, itself included.
+            How many redescriptions, including this one, were compared by their noisy counts before it was chosen.
         """
         if self.deviation is not None:
             return self.jaccard - SURE * self.deviation >= max(min(CLEAR, OF_SHOWN * self.jaccard), self.jaccard / 2)
@@ -295,7 +295,8 @@ def p_values(
     Parameters
     ----------
     both, left, right
-        The numbers of rows for which both descriptions, the left one and the right one hold, in arrays of one shape.
+        The numbers of rows for which both descriptions hold, for which the left one holds, and for which the right one
+        holds, in arrays of one shape.
     rows
         The number of all rows.
 

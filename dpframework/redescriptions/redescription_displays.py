@@ -89,7 +89,7 @@ def _rest(findings: Sequence[Finding], where: str) -> list[str]:
         told.append(f"and {number} more, in {where}")
     if any(others for _, _, others in findings[:SHOWN]):
         told.append(
-            f"+n: n others are about the same attributes; {where} list them, and the property findings groups them"
+            f"+n: n others are about the same attributes; {where} list them, and the attribute `findings` groups them"
         )
     return told
 

@@ -97,7 +97,7 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
 
         def order(pair: tuple[tuple[bool, float, float], Redescription]) -> tuple[Any, ...]:
             rank, item = pair
-            # Writing the texts takes long, so only equal ranks are compared by them.
+            # Writing the texts takes long, so only redescriptions of equal rank are ordered by their texts.
             return (rank, str(item.left), str(item.right), repr(item)) if rank in tied else (rank,)
 
         ranked = sorted(zip(ranks, told, strict=True), key=order)
@@ -125,10 +125,10 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
         """Return the noisy support from which on few redescriptions are artefacts of noise.
 
         The noisy Jaccard index of an artefact is more than twice the exact one. The k redescriptions of largest support
-        are kept, where k is as large as possible: each of them must be trusted as if chosen from candidates / k.
-        Then at most about 5 % of the redescriptions kept are artefacts (Benjamini and Hochberg 1995, for counts that
-        are independent or depend positively). For k = 1 this is the rule of `Redescription.trusted`. If there is no
-        such k, nothing is kept.
+        are kept. Here k is the largest number for which each of them is trusted as if chosen from candidates / k
+        redescriptions. Then at most about 5 % of the redescriptions kept are artefacts (Benjamini and Hochberg 1995,
+        for counts that are independent or depend positively). For k = 1 this is the rule of `Redescription.trusted`. If
+        there is no such k, nothing is kept.
         """
         items = sorted(self.items, key=lambda item: -item.both.value)
         least = math.floor(items[0].both.value) + 1.0 if items else 0.0
@@ -237,7 +237,7 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
         return without_math(axes)
 
     def plot_map(self, x: str, y: str, ax: Any | None = None) -> Any:
-        """Draw where those sides hold that test only two numeric attributes, such as a longitude and a latitude.
+        """Draw the regions of the sides that test only two numeric attributes, such as a longitude and a latitude.
 
         A region shows where a description with public thresholds holds. No row is read, and none is shown. The legend
         has the other side of each redescription, with the noisy Jaccard index and a star where it is starred. Only the

@@ -9,7 +9,7 @@ from dpframework.facts.logical_descriptions_of_rows import And, Below, Descripti
 
 
 def sentence(description: Description) -> str:
-    """Write a description as `str` does, in fewer words.
+    """Write a description as `str` does, but in fewer words.
 
     The bare name of an attribute says that its value is true. The name with "not" before it says that the value is
     known and is not true. Two cuts of one attribute in a conjunction become one interval.

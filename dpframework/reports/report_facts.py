@@ -101,7 +101,8 @@ def headlines(plan: StudyPlan, ran: RunSummary | None, about: About) -> list[str
     """Return the facts that a reader needs first, about the run if there was one, else about the plan."""
     if ran is None:
         return [describe_approval(plan, about)]
-    approved = () if is_alarming(about.ran) else (about.approvals or ())[-1:]  # it is not for what was not charged
+    # If the ledger did not charge this run, the plan's approval is left out, since it would seem to cover the run.
+    approved = () if is_alarming(about.ran) else (about.approvals or ())[-1:]
     by_whom = "; ".join(filter(None, (about.ran, *approved)))
     return [*ran.headlines(plan), *([by_whom] if by_whom else [])]
 

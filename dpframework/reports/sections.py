@@ -67,7 +67,7 @@ class Section:
 @final
 @attrs.frozen(eq=False)
 class PlanFacts:
-    """The facts that the sections of a report show of a plan, without those of a run.
+    """The facts that the sections of a report show about a plan, without facts about a run.
 
     Each fact is worked out only once, even if reports before and after a run both show the fact.
     """

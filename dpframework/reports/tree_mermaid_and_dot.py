@@ -74,12 +74,12 @@ def difference_tree(difference: Difference) -> str:
 
 
 def difference_mermaid(difference: Difference) -> str:
-    """Return the merged tree of two plans as a Mermaid flowchart, drawn like one plan by `mermaid`."""
+    """Return the merged tree of two plans as a Mermaid flowchart, in the style in which `mermaid` draws one plan."""
     return _mermaid(draw_difference(difference))
 
 
 def difference_dot(difference: Difference) -> str:
-    """Return the merged tree of two plans in Graphviz's DOT, drawn like one plan by `dot`."""
+    """Return the merged tree of two plans in Graphviz's DOT, in the style in which `dot` draws one plan."""
     return _dot(draw_difference(difference), "difference")
 
 

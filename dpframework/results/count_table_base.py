@@ -25,7 +25,7 @@ def as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
 
 
 def labels_of_key(key: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Return the labels in `table[key]`. One label may stand by itself.
+    """Return the labels in `table[key]`. A single label may be given without a tuple.
 
     Raises
     ------
@@ -68,15 +68,15 @@ class CountTable(Tabular, DrawableResult):
         """Refuse counts that are not one finite number for each cell."""
         shape = tuple(map(len, self.labels))
         if len(self.names) != len(shape) or self.counts.shape != shape:
-            raise InputError(f"counts of shape {self.counts.shape} are not one for each cell of {shape}")
+            raise InputError(f"counts have the shape {self.counts.shape}, not {shape}; give one count for each cell")
         if self.counts.dtype.kind not in "if" or not np.isfinite(self.counts).all():
             raise InputError("counts must be finite numbers")
 
     def __getitem__(self, labels: str | tuple[str, ...]) -> Noisy:
         """Return the count of one cell. The key has the label of each attribute, in the order of `names`.
 
-        If the noise of cells is correlated, the plain difference of two cells has the largest variance for any
-        correlation. `difference` knows the correlation.
+        If the noise of cells is correlated, subtracting two counts assumes the correlation for which the variance is
+        largest. `difference` uses the actual correlation.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class CountTable(Tabular, DrawableResult):
         return len(wanted) == len(self.names) and all(map(operator.contains, self.labels, wanted))
 
     def difference(self, one: str | tuple[str, ...], other: str | tuple[str, ...]) -> Noisy:
-        """Return the count of one cell less that of another cell, with the error of this difference.
+        """Return the count of the cell `one` minus the count of the cell `other`, with the error of this difference.
 
         Parameters
         ----------

@@ -159,7 +159,7 @@ class QuantileEstimate(Tabular, DrawableResult):
     >>> print(QuantileEstimate("age", "0.5", 37, rows=15, step=1))
     attribute  quantile  value  off by at most
     age        0.5       37     15 rows
-    With 95 % probability that many rows or fewer separate the value from the exact quantile; values are rounded to
+    With 95 % probability, at most that many rows separate the value from the exact quantile; values are rounded to
     steps of 1.
     """
 
@@ -205,7 +205,7 @@ class QuantileEstimate(Tabular, DrawableResult):
 
     def _text_table(self) -> TextTable:
         legend = (
-            "With 95 % probability that many rows or fewer separate the value from the exact quantile; values are "
+            "With 95 % probability, at most that many rows separate the value from the exact quantile; values are "
             f"rounded to steps of {self.step:.6g}."
         )
         row = (self.attribute, decimal_text(self.quantile), *self.texts)

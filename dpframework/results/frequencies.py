@@ -66,7 +66,7 @@ class Frequencies(CountTable):
     M    385  113  498
     all  795  205  1000
     Columns: ill. With 95 % probability each count is within ±4 of the exact one, from the noise alone; 'all' adds up
-    cells, each sum of a row within ±5, of a column within ±5, the total within ±7.
+    cells: the sum of a row is within ±5, of a column within ±5, and the total is within ±7.
     >>> print(table["M", "yes"], "|", table.margin("ill")["yes"], "|", table.difference(("M", "yes"), ("F", "yes")))
     113 ± 4 | 205 ± 5 | 21 ± 5
     """
@@ -190,8 +190,8 @@ class Frequencies(CountTable):
             total = f"within ±{_reach(self.total.variance)}" if self.total.variance else "exact"
             legend = (
                 f"Columns: {self.names[-1]}. With 95 % probability each count is within ±{_reach(self.variance)} of "
-                "the exact one, from the noise alone; 'all' adds up cells, each sum of a row within "
-                f"±{sums[0]}, of a column within ±{sums[1]}, the total {total}."
+                "the exact one, from the noise alone; 'all' adds up cells: the sum of a row is within "
+                f"±{sums[0]}, of a column within ±{sums[1]}, and the total is {total}."
             )
         else:
             rows = [(*self.names, "count", "95 %")]

@@ -167,7 +167,7 @@ class Groups(Tabular, DrawableResult):
         if isinstance(first, QuantileEstimate):
             last = "off by at most"
             legend = (
-                "With 95 % probability, for each group by itself, that many rows or fewer separate the value from the "
+                "With 95 % probability, for each group by itself, at most that many rows separate the value from the "
                 f"exact quantile; values are rounded to steps of {first.step:.6g}."
             )
         rows = [(*labels, *one.texts) for labels, one in itertools.islice(self.items(), _PRINTED)]

@@ -465,7 +465,7 @@ def test_numbers_are_printed_as_far_as_their_intervals_bear_out() -> None:
             "a list of edges or a list of steps",
         ),
         ("histogram", {"epsilon": 1, "attribute": "age", "bins": 3, "bounds": [60, 30]}, "must be increasing"),
-        ("histogram", {"epsilon": 1, "attribute": "age", "bins": 3, "bounds": [0, 300]}, "within those of the schema"),
+        ("histogram", {"epsilon": 1, "attribute": "age", "bins": 3, "bounds": [0, 300]}, "within the schema's bounds"),
         (
             "histogram",
             {"epsilon": 1, "attribute": "town", "bins": 3, "bounds": [0, 9]},
@@ -476,7 +476,7 @@ def test_numbers_are_printed_as_far_as_their_intervals_bear_out() -> None:
         ("marginals", {"epsilon": 1, "attributes": []}, "attributes is empty; name at least one"),
         ("crosstab", {"epsilon": 1, "attributes": "age"}, "'age' is one text; give a list of names"),
         ("sum", {"epsilon": 1, "attribute": "town"}, "'town' is categorical; a numeric one is needed"),
-        ("sum", {"epsilon": 1, "attribute": "age", "bounds": [10, 95]}, "within those of the schema"),
+        ("sum", {"epsilon": 1, "attribute": "age", "bounds": [10, 95]}, "within the schema's bounds"),
         ("mean", {"epsilon": 1, "attribute": "age", "bounds": [10]}, "bounds has 1 numbers; two are needed"),
         ("quantile", {"epsilon": 1, "attribute": "age", "quantile": 1.5}, "between 0 and 1, not 1.5"),
     ],

@@ -281,7 +281,7 @@ def test_bounds_may_be_those_of_the_schema_and_not_beyond() -> None:
     assert (BoundedSum(AGE, 0, 4).lower, BoundedSum(AGE, 0, 4).upper) == (0.0, 4.0)
     for lower, upper in ((0, 0), (3, 2), (-0.5, 3), (1, 4.5), (4, 4)):
         with pytest.raises(
-            dpf.InputError, match=r"of 'age' must be increasing, and within those of the schema, \[0, 4\]"
+            dpf.InputError, match=r"of 'age' must be increasing, and within the schema's bounds, \[0, 4\]"
         ):
             BoundedSum(AGE, lower, upper)
 
@@ -291,7 +291,7 @@ def test_bounds_may_be_those_of_the_schema_and_not_beyond() -> None:
     [
         (lambda: BoundedSum(dpf.Boolean("ill")), "attribute 'ill' is boolean; a numeric one is needed"),
         (lambda: BoundedSum(AGE, 2, 2), r"bounds \[2, 2\] of 'age' must be increasing"),
-        (lambda: BoundDistances(AGE, -1, 2), r"within those of the schema, \[0, 4\]"),
+        (lambda: BoundDistances(AGE, -1, 2), r"within the schema's bounds, \[0, 4\]"),
         (lambda: QuantileScores(AGE, 1, float("inf")), "a bound must be a finite number"),
         (lambda: QuantileScores(AGE, quantile=1), "between 0 and 1, not 1"),
         (lambda: QuantileScores(AGE, quantile="0.1234567"), "more than six decimals; round it"),

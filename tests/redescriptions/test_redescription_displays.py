@@ -72,7 +72,7 @@ def test_a_table_wraps_descriptions_and_tells_what_has_no_line(monkeypatch: pyte
     three = [(ONE, False, 1), (ONE, False, 0), (ONE, False, 4)]
     text = redescription_displays.table(three, 3)
     assert "and 5 more, in to_csv and to_json" in text
-    assert "+n: n others are about the same attributes; to_csv and to_json list them, and the property findings" in text
+    assert "+n: n others are about the same attributes; to_csv and to_json list them, and the attribute" in text
     assert "more, in" not in redescription_displays.table(three[:2], 3)
     assert "others are about" not in redescription_displays.table(three[1:2], 3)
     shown = redescription_displays.html(three, 3)

@@ -393,7 +393,7 @@ HEADLINES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
         {"epsilon": "0.5"},
         {"epsilon": "0.5", "node": count("n", assumptions=["mcmc-converged"])},
         "stays",
-        "the checks refuse both plans, the one after for DP001, DP005; new: DP005",
+        "the checks refuse both plans, the plan after because of DP001, DP005; new: DP005",
     ),
     "relation": ({}, {"relation": "replace-one"}, "claims about different neighbours", "the checks accept both plans"),
     "delta": (
@@ -405,7 +405,7 @@ HEADLINES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
     "no total": (
         {},
         {"node": dpf.step("n", dpf.queries.Count(), Gaussian("0.01"))},
-        "the plan had a valid total and has none: it was epsilon 1",
+        "the plan had a valid total and now has none: it was epsilon 1",
         "newly refused: DP010 error",
     ),
 }
@@ -515,8 +515,8 @@ def test_another_parameter_of_a_miner_is_a_change_even_if_every_claim_is_the_sam
     ("before", "after", "headline"),
     [
         (None, None, "neither plan has a valid total"),
-        (None, 2, "the plan had no valid total and has epsilon 2"),
-        (1, None, "the plan had a valid total and has none: it was epsilon 1"),
+        (None, 2, "the plan had no valid total and now has epsilon 2"),
+        (1, None, "the plan had a valid total and now has none: it was epsilon 1"),
         (1, 1, "the total stays at epsilon 1, under add-or-remove-one"),
     ],
 )

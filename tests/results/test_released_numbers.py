@@ -64,7 +64,7 @@ def test_estimates_are_printed_whole() -> None:
     assert str(MEDIAN).splitlines() == [
         "attribute  quantile  value  off by at most",
         "age        0.5       37     15 rows",
-        "With 95 % probability that many rows or fewer separate the value from the exact quantile; values are rounded "
+        "With 95 % probability, at most that many rows separate the value from the exact quantile; values are rounded "
         "to steps",
         "of 0.25.",
     ]

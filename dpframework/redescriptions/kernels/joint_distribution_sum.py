@@ -109,7 +109,7 @@ def _add_back(
             base = 4 * digits[second] + 16 * digits[third]
             for a in range(4):
                 for b in range(4):
-                    # Sum over a pair that holds the position: over (0, 1) for 0 and 1, and over (1, 2) for 2.
+                    # Take a pair that has the position, (0, 1) or (1, 2), and sum over its other position.
                     if first == 0:
                         sums[t, base + a] += paired[0, a + 4 * b]
                     elif first == 1:

@@ -81,7 +81,7 @@ def _count_common(
 
 @njit(nogil=True, cache=True, inline="always")
 def _cells(counts: Any, i: int, j: int, known_left: int, known_right: int) -> tuple[int, int, int, int, int]:
-    """Return the rows where both tests hold, only the left, only the right, neither, or just one attribute is known."""
+    """Return how many rows have both tests true, only the left, only the right, neither, and just one value known."""
     n11 = counts[i, j]
     n10 = counts[i, known_right] - n11
     n01 = counts[known_left, j] - n11
@@ -155,7 +155,7 @@ def lower_scores(
         for j in range(len(known_right)):
             n11, n10, n01, n00, _ = _cells(counts, i, j, known_left[i], known_right[j])
             s11, s10, s01, s00, _ = _cells(within, i, j, known_left[i], known_right[j])
-            # d |M or S| - |M and S|, once for M as the rows where both sides hold, once as those where neither does
+            # d |M or S| - |M and S|, first with M as the rows where both sides hold, then as those where neither does
             least = min(most * (n11 + size) - (1 + most) * s11, most * (n00 + size) - (1 + most) * s00)
             scores[0, i, j] = min(scores[0, i, j], weight * least)
             least = min(most * (n10 + size) - (1 + most) * s10, most * (n01 + size) - (1 + most) * s01)

@@ -18,7 +18,7 @@ def total_headline(before: AccountedPlan, after: AccountedPlan) -> str:
     if old is None and new is None:
         return "neither plan has a valid total"
     if old is None or new is None:
-        gains = "had no valid total and has" if old is None else "had a valid total and has none: it was"
+        gains = "had no valid total and now has" if old is None else "had a valid total and now has none: it was"
         return f"the plan {gains} {loss_words(new or old)}"
     if before.unit != after.unit:
         return (
@@ -54,7 +54,7 @@ def checks_headline(before: list[Finding], after: list[Finding]) -> str:
     if not new:
         return f"no longer refused: {_codes(old)} refused the plan before, and no check refuses the plan after"
     arrived = [finding for finding in new if finding not in old]
-    return f"the checks refuse both plans, the one after for {_codes(new)}" + (
+    return f"the checks refuse both plans, the plan after because of {_codes(new)}" + (
         f"; new: {'; '.join(map(str, arrived))}" if arrived else ""
     )
 
@@ -103,7 +103,7 @@ def relation_changes(before: Plan, after: Plan) -> Iterator[str]:
     """Compare the neighbouring relations."""
     if before.relation is not after.relation:
         held = {
-            Relation.ADD_OR_REMOVE_ONE: "whether a row is there, and so the row count, was protected",
+            Relation.ADD_OR_REMOVE_ONE: "the presence of each row, and so the row count, was protected",
             Relation.REPLACE_ONE: "what a row holds was protected, but the row count was public",
         }
         text = from_to(before.relation.value, after.relation.value)

@@ -116,7 +116,7 @@ def _contributions(subject: DossierSubject) -> Iterator[Answer]:
     elif unit.id is not None:
         yield _of_plan(f"One row of each {unit.id} is kept. It is chosen while reading, by a private random key.")
     elif ROWS_ASSERTED in subject.plan.assumptions:
-        yield Answer(Basis.STATED, f"Nobody has more than {unit.rows} rows. No column of ids bounds them.")
+        yield Answer(Basis.STATED, f"Nobody has more than {unit.rows} rows. No column of ids enforces this.")
     else:
         yield _of_plan("Each row counts alone. Nothing bounds how many rows a person has.")
 
@@ -127,8 +127,8 @@ def _neighbours(subject: DossierSubject) -> Iterator[Answer]:
         yield _of_plan("Whether somebody is in the table is protected, and so is the number of rows.")
     else:
         yield _of_plan(
-            "The values of somebody's rows are protected. It is not protected that somebody is in the table, nor how "
-            "many people are."
+            "The values of somebody's rows are protected. Whether somebody is in the table is not protected, nor is "
+            "the number of people."
         )
     facts = plan.facts
     if facts.rows is not None:
