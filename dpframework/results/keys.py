@@ -155,7 +155,7 @@ class KeyTable(Tabular, DrawableResult):
         return self.released[key]
 
     def rows(self) -> list[tuple[str, int, float, float]]:
-        """Return each key with its count and its 95 % interval. Ends below 1 become 1, since a shown key has a row."""
+        """Return each key, its count and the 95 % interval. Bounds below 1 become 1, since a released key has a row."""
         return [(key, n, max(n - self.within, 1.0), max(n + self.within, 1.0)) for key, n in self.released.items()]
 
     def to_frame(self) -> pl.DataFrame:

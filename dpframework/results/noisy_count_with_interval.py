@@ -41,8 +41,8 @@ class Noisy:
         The variance of the noise. For Gaussian noise, this is the `scale` of the calibration. For Laplace noise, use
         the method `laplace`.
     correlated
-        Numbers of the tables that the count is from and in which the noise of cells is correlated. A sum or difference
-        of two counts of such a table has the largest variance that it can have, for any correlation.
+        The numbers of the tables behind the count, for tables whose cells have correlated noise. If two counts come
+        from one such table, their sum or difference gets the largest variance that any correlation can cause.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class Noisy:
         return self._combined(as_noisy(other), -1)
 
     def _combined(self, other: Noisy, sign: int) -> Noisy:
-        """Add a count with a sign. By Cauchy and Schwarz, deviations add up to the largest one for any correlation."""
+        """Add a count with a sign. For any correlation, the deviation is at most the sum of both (Cauchy, Schwarz)."""
         variance = self.variance + other.variance
         if self.correlated & other.correlated:
             variance = (self.deviation + other.deviation) ** 2
@@ -187,7 +187,7 @@ def heavy_deviation(variance: float) -> float:
     """Return the standard deviation that intervals use. It is at least the square root of the variance.
 
     Take the scale of discrete Laplace noise with this variance. The result is the standard deviation of continuous
-    Laplace noise of that scale, which is larger than that of the discrete noise. So intervals also cover the tails of
-    noise that is nearly always 0.
+    Laplace noise of that scale. It is larger than the deviation of the discrete noise. So intervals also cover the
+    tails of noise that is nearly always 0.
     """
     return 1 / (math.sqrt(2) * math.asinh(1 / math.sqrt(2 * variance))) if variance > 0 else 0.0

@@ -53,7 +53,7 @@ class RowsPerUnit(Tabular, DrawableResult):
     >>> print(RowsPerUnit("owner", 5, 40, "0.05", 31))
     unit   rows  of at most  all rows of   off by at most
     owner  5     40          95 % of them  31 units
-    With 95 % probability that many units or fewer, besides 5 % of all, have more rows.
+    With 95 % probability, at most 5 % of all units and 31 units besides have more rows.
     """
 
     name_in_errors = "rows of a unit"
@@ -93,5 +93,5 @@ class RowsPerUnit(Tabular, DrawableResult):
         off, beyond = math.ceil(self.units), f"{float(100 * self.outside):.6g} %"
         kept = f"{float(100 * (1 - self.outside)):.6g} % of them"
         row = (self.unit, str(self.rows), str(self.most), kept, count_text(off, "unit"))
-        legend = f"With 95 % probability that many units or fewer, besides {beyond} of all, have more rows."
+        legend = f"With 95 % probability, at most {beyond} of all units and {row[-1]} besides have more rows."
         return TextTable(("unit", "rows", "of at most", "all rows of", "off by at most"), [row], legend=legend)

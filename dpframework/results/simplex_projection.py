@@ -24,6 +24,7 @@ def nearest_on_simplex(values: NDArray[np.float64], total: float) -> NDArray[np.
     array([2.5, 0.5, 0. ])
     """
     ordered = -np.sort(-values, axis=-1)
+    # At position k: the amount to subtract from each number if the k + 1 largest numbers stay above 0.
     lacking = (np.cumsum(ordered, axis=-1) - total) / np.arange(1, values.shape[-1] + 1)
     kept = np.maximum((ordered > lacking).sum(axis=-1, keepdims=True), 1)
     return np.asarray(np.maximum(values - np.take_along_axis(lacking, kept - 1, axis=-1), 0.0))

@@ -136,8 +136,8 @@ class Gate:
         Raises
         ------
         RunStopped
-            If an observer fails. The message names the observer and the kind of failure. It includes the text of the
-            failure if that is one of the project's own errors. A seeded run also shows the original exception. What was
+            If an observer fails. The message names the observer and the class of the exception. It quotes the text of
+            an exception only if that is a `DPFrameworkError`. A seeded run also shows the original exception. What was
             charged stays charged.
         """
         for observer in self.observers:
@@ -326,7 +326,7 @@ class Gate:
                     raise
                 stopped = bare_request(error)
             elif isinstance(error, QueryStopped) and error.kind in KINDS:
-                # A message of our own says how the query ended, and nothing else. A plugin's may quote rows.
+                # dpframework's own message only says how the query ended. The message of a plugin may quote rows.
                 says = error if raised_here(error) or not private else error.kind
                 stopped = QueryStopped(f"{what} was not answered: {says}", kind=error.kind)
             elif isinstance(error, DPFrameworkError) and not private:

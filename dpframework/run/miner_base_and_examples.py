@@ -93,8 +93,8 @@ class Example:
     witnesses
         Tables and outputs near the worst case, for miners whose worst case a search among small tables does not find.
     loose
-        The reason why no run can reach the claimed loss, if that is so. For example, a smaller upper bound with its
-        derivation. The verdict of the audit shows this reason.
+        If no run can reach the claimed loss, the reason why. It may be a smaller upper bound with its derivation. The
+        verdict of the audit shows this reason.
     unit
         The privacy unit for which the claim is tested by default. Give a person with several rows if the miner's
         parameters or claim depend on such units.
@@ -178,8 +178,8 @@ class Miner(abc.ABC):
         """Return the miner as a study runs it.
 
         A study calls this method for each of its miners, and plans and runs the miner that it returns. By default this
-        is the miner itself. Override it in a miner that chooses parameters by its noise, since noise depends on the
-        number of rows of a unit and on the relation.
+        is the miner itself. Override it in a miner whose best parameters depend on its noise, since noise depends on
+        the number of rows of a unit and on the relation.
 
         Parameters
         ----------
@@ -294,10 +294,10 @@ class Miner(abc.ABC):
 def parameter_form(value: Any) -> Any:
     """Return a parameter in a JSON-safe form.
 
-    Objects of attrs and dataclasses are written by their contents, arrays by their numbers, members of enumerations by
-    their names, and other objects by their type.
+    The form of an object of attrs or of a dataclass is its fields. The form of an array is its numbers, the form of a
+    member of an enumeration is its name, and the form of any other object is the name of its type.
 
-    A description is written with its kind, since an "and" and an "or" may have the same contents.
+    The form of a description also has its kind, since an "and" and an "or" may have the same contents.
     """
     return exact_form(value, _object)
 

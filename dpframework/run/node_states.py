@@ -47,7 +47,7 @@ class State(abc.ABC):
         """Return the kinds and names of all states that `find` can ever yield."""
 
     def find_at(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield what a look-up in the scope around this node finds: this state if it is a scope, else those below."""
+        """Yield what a look-up in the scope around this node finds: this state if it is a scope, else states below."""
         return self.find(name, kind)
 
     def keys_at(self) -> set[Key]:
@@ -155,7 +155,7 @@ class RepeatState(State):
         self._all_made: dict[Key, int] = {}  # for each key, how many of the first instances are used up
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Search the instances that may have an unused state, then a new instance. If none is left, search the last."""
+        """Search the instances that may have an unused state, then a new one. If all are used up, search the last."""
         key, begun = (kind, name), len(self.instances)
         made = self._all_made.get(key, 0)
         for k in range(made, begun):
@@ -169,7 +169,8 @@ class RepeatState(State):
             for state, commits in self._next.find_at(name, kind):
                 yield state, [*commits, self._begin]
         elif made == begun:
-            # All are used up. From a used state the caller knows to say "made before" instead of "not in the plan".
+            # All are used up. The caller gets a used state, so that its error can say "made before". Without any state
+            # it would say "not in the plan".
             yield from self.instances[-1].find_at(name, kind)
 
     def keys(self) -> set[Key]:
@@ -240,7 +241,7 @@ class SpendState(OnceState):
     def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
         """Return the cost of the whole block if at least one of its releases was made, else a cost of nothing.
 
-        The cost is that of the caps, even if the block has spent less. A conversion of rho to epsilon fails with
+        The caps count in full, even if the block has spent less. A conversion of rho to epsilon fails with
         probability delta, and a miner that may stop at any time could stop just when it fails. So the sum of rho so far
         must not be converted. Sums of epsilon could be reported, but not all accountants keep epsilon apart from rho.
         """

@@ -229,7 +229,9 @@ class PrivateTable:
             return Cases([by])
         descriptions = tuple(by) if isinstance(by, Iterable) else (by,)
         if not descriptions or not all(isinstance(d, Description) for d in descriptions):
-            raise InputError("a partition is by an attribute, cases or descriptions: by value, never by position")
+            raise InputError(
+                "a partition needs an attribute, cases or descriptions, since rows are cut by value, never by position"
+            )
         overlap = first_overlap(descriptions, self.schema)
         if overlap is not None:
             first, second = (str(descriptions[k]) for k in overlap)
@@ -270,7 +272,8 @@ class PrivateTable:
         name
             The name of the part.
         given
-            The earlier results that the part may use, by name. They must be released. By default those of this table.
+            The earlier results that the part may use, by name. They must be released. By default the results in this
+            table's `given`.
 
         Raises
         ------

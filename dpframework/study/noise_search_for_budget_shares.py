@@ -4,8 +4,8 @@ The search is for one number, the scale: a miner with share s gets the noise of 
 study's epsilon, the miners' epsilons add up to what the shares may spend. With a delta the smallest total is usually
 below this sum, so a larger scale fits.
 
-A miner may have several ways to spend, such as pure epsilon or rho in zCDP. For each way the amount is chosen that
-gives the same noise as the miner's first way. The search compares some choices of ways (see `Shares.choices`). It takes
+A miner may have several ways to spend, such as pure epsilon or rho in zCDP. For each way, the search finds the amount
+that gives the same noise as the miner's first way. It compares some choices of ways (see `Shares.choices`). It takes
 the choice with the smallest total at equal noise, since this choice leaves room for the largest scale. A larger scale
 reduces the noise of all miners by the same factor.
 
@@ -43,9 +43,9 @@ _MOST_SEARCHED = 500
 _MOST_WAYS = 8  # how many further choices of ways are compared at most
 _EQUAL = 1e-9  # noise with at most this relative difference counts as equal, since noise is rounded
 
-#: The position of a way to spend, and the factor on the scale with which this way has the noise of the first way.
+#: The position of a way to spend, and a factor. At the scale times this factor, the way has the first way's noise.
 Way: TypeAlias = tuple[int, Fraction]
-#: By the name of each step: its miner, with the parameters that were found, and the miner's plan.
+#: For each step, by its name: the miner with the parameters that were found, and the miner's plan.
 Found: TypeAlias = Mapping[str, tuple[Miner, Sequential]]
 
 
@@ -234,9 +234,9 @@ def nodes_of(found: Found) -> tuple[Node, ...]:
 def noise(plan: Plan) -> dict[str, float]:
     """Return the noise of each release by its path: a standard deviation or, for a selection, the expected gap.
 
-    The gap is how far the score of the selected candidate is below the best score. Gaps of the exponential mechanism
-    are doubled. At one epsilon they are at most twice those of permute-and-flip (McKenna and Sheldon 2020, Section 4),
-    but previews state the same gap for both at one scale of noise.
+    The gap is how far the score of the selected candidate is below the best score. The gap of the exponential mechanism
+    is doubled. At the same epsilon, this gap is at most twice the gap of permute-and-flip (McKenna and Sheldon 2020,
+    Section 4), but previews state the same gap for both mechanisms at the same scale of noise.
     """
     sizes = {}
     for path, step, calibration in plan.calibrated_steps():
@@ -286,7 +286,9 @@ def _bracket(over: Callable[[int], float]) -> tuple[int, int]:
         low, high = low // 2, low
         if over(low) <= 0:
             return low, high
-    raise InputError("no parameters were found whose total is what the shares may spend; give these steps an epsilon")
+    raise InputError(
+        "no parameters were found whose total is at most what the shares may spend; give these steps an epsilon"
+    )
 
 
 def _ratio(own: Mapping[str, float], usual: Mapping[str, float]) -> float:

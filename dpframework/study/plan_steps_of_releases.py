@@ -50,7 +50,7 @@ def path_finder(plan: StudyPlan) -> Callable[[str], str]:
         return None
 
     def place(path: str) -> str:
-        kind, _ = split_request(path)  # the path of a release of a block ends with its parameters
+        kind, _ = split_request(path)  # in a block, the path of a release ends with the release's parameters
         planned = find(root, tuple(kind.split("/")))
         return path if planned is None else planned.removesuffix("/")
 

@@ -35,7 +35,7 @@ class HookCalls:
         self._manager.add_hookspecs(hookspecs)
         # For each component, the plugin that returned it. Keys are ids, since components may be unhashable. The
         # component is stored too, so that no other object can get its id.
-        self._bringers: dict[int, tuple[Any, str]] = {}
+        self._plugin_of: dict[int, tuple[Any, str]] = {}
 
     def marks(self, module: Any) -> list[str]:
         """Return the names of the functions in a plugin's module that are marked as hooks."""
@@ -66,17 +66,18 @@ class HookCalls:
     def call(self, hook: str) -> list[tuple[str, Any]]:
         """Call a hook, and return all plugins' components in pluggy's order, each with the name of its plugin."""
         return [
-            (components.plugin if isinstance(components, _Components) else self._bringers[id(component)][1], component)
+            (components.plugin if isinstance(components, _Components) else self._plugin_of[id(component)][1], component)
             for components in getattr(self._manager.hook, hook)()
             for component in components
         ]
 
-    def _bring(self, plugin: str, components: Iterable[Any]) -> _Components:
-        brought = _Components(components)
-        brought.plugin = plugin
-        for component in brought:
-            self._bringers.setdefault(id(component), (component, plugin))
-        return brought
+    def _label(self, plugin: str, components: Iterable[Any]) -> _Components:
+        """Return components with the name of their plugin, and remember this name for each of them."""
+        labelled = _Components(components)
+        labelled.plugin = plugin
+        for component in labelled:
+            self._plugin_of.setdefault(id(component), (component, plugin))
+        return labelled
 
     def _fails(self, hook: str, plugin: str, error: BaseException) -> None:
         reason = first_line(error) or "no reason given"
@@ -86,7 +87,7 @@ class HookCalls:
         @functools.wraps(function)  # pluggy inspects the signature of a hook
         def components() -> list[Any]:
             try:
-                return self._bring(plugin, function())
+                return self._label(plugin, function())
             except (Exception, SystemExit) as error:
                 self._fails(hook, plugin, error)
                 return []
@@ -115,7 +116,7 @@ class HookCalls:
                 result = given.get_result() if isinstance(given, pluggy.Result) else ended.value
                 if isinstance(result, list) and all(isinstance(components, list | tuple) for components in result):
                     for components in result:
-                        self._bring(plugin, components)
+                        self._label(plugin, components)
                     return result
                 self._report(plugin, f"its wrapper of the hook {hook} does not return the lists that it is given")
             except (Exception, SystemExit) as error:

@@ -48,7 +48,7 @@ class Study:
     schema
         The public facts about the table.
     epsilon, delta
-        The budget. If delta is above 0, totals in zCDP, Renyi divergence and privacy loss distributions count, too.
+        The budget. With a delta above 0, totals in zCDP, Renyi divergence or privacy loss distributions are valid, too.
     relation
         "add-or-remove-one" or "replace-one".
     allow

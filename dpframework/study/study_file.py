@@ -197,7 +197,7 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
     path
         A TOML file with `[data]`, `[privacy]` and one `[[step]]` per miner.
     registry
-        The registry in which miners are looked up; by default that of all installed plugins.
+        The registry in which miners are looked up; by default the registry of all installed plugins.
 
     Raises
     ------
@@ -290,7 +290,7 @@ def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
                 )
         refuse_unknown(step, _STEP_KEYS, f"{where}unknown key")
         if "miner" not in step:
-            raise InputError(f"{where}has no 'miner'; name one of those that `dpframework miners` lists")
+            raise InputError(f"{where}has no 'miner'; name a miner, such as one that `dpframework miners` lists")
         require_text(step, "miner", where)
         params = step.get("params", {})
         if not isinstance(params, Mapping):

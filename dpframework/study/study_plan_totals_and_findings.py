@@ -59,19 +59,19 @@ class StudyPlan(AccountedPlan, Drawable):
     def error_bounds(self) -> Mapping[str, tuple[ErrorBound, ...]]:
         """Return the error bounds that each miner states for its result, by the result's name.
 
-        If the plan has no schema, or the miner is not installed, the bounds are those of the steps.
+        If the plan has no schema, or the miner is not installed, the bounds are on the errors of the result's steps.
         """
-        return self._told[0]
+        return self._bounds_and_costs[0]
 
     def run_costs(self) -> Mapping[str, RunCost]:
         """Return bounds on the time and memory of each result, by its name, for miners that state them.
 
         If the plan has no schema, or the miner is not installed, there are no bounds.
         """
-        return self._told[1]
+        return self._bounds_and_costs[1]
 
     @functools.cached_property
-    def _told(self) -> tuple[Mapping[str, tuple[ErrorBound, ...]], Mapping[str, RunCost]]:
+    def _bounds_and_costs(self) -> tuple[Mapping[str, tuple[ErrorBound, ...]], Mapping[str, RunCost]]:
         """The error bounds, and the bounds on time and memory, of all parts."""
         bounds, costs = {}, {}
         for part in planned_parts(self):

@@ -177,7 +177,7 @@ def _silence(randomness: Randomness) -> contextlib.AbstractContextManager[None]:
 
 
 def _known_kind(error: BaseException) -> str | None:
-    """Return what rows contradict, or how a query ended, if it is one of the `KINDS`. A plugin may give any text."""
+    """Return the kind of an error about rows or a query; None if it is not in `KINDS`. A plugin may give any text."""
     kind = error.kind if isinstance(error, DoesNotFit | QueryStopped) else None
     return kind if kind in KINDS else None
 

@@ -102,8 +102,8 @@ class Data:
         """
         if "options" in form and not unrestricted:
             raise InputError(
-                f"{where}has options, and a study file cannot name a store; the owner's configuration names it (see "
-                "'place')"
+                f"{where}has options, and a study file cannot set the options of a URL; the owner's configuration sets "
+                "them (see 'place')"
             )
         refuse_unknown(form, EXPERIMENT_KEYS if unrestricted else STUDY_KEYS, f"{where}unknown key")
         given: dict[str, Any] = {"folder": folder, "unrestricted": unrestricted}
@@ -261,7 +261,7 @@ class Data:
         *,
         mapped: bool = False,
     ) -> Table:
-        """Read the table for a privacy unit. Errors are those of `paths`, `read_table` and `read_two_views`.
+        """Read the table for a privacy unit. This raises the errors of `paths`, `read_table` and `read_two_views`.
 
         Parameters
         ----------
@@ -361,7 +361,7 @@ def require_views(schema: Schema, where: str = "[data] ") -> None:
 
 
 def require_read_for(unit: PrivacyUnit, read_for: PrivacyUnit, key: bytes | None, ledger: Recorder | None) -> None:
-    """Refuse a table that was read for another unit or period, or with another key than that of a resumable run.
+    """Refuse a table that was read for another unit or period, or with a key that is not the key of a resumable run.
 
     A table that was read for another unit may hold more rows of one unit than the study allows. With another key, a
     resumed run could choose other rows of a unit, and these could lie in other parts of a partition.

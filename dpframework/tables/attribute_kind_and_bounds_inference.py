@@ -99,8 +99,8 @@ def attribute_of(
     name
         The column's name.
     column
-        The private cells, already read by the options that say how the column is written. `DistinctCells`, which hold
-        each distinct cell once, are enough if the cut points depend on the distinct values alone.
+        The private cells, after the options that say how the column is written have been applied. `DistinctCells`,
+        which hold each distinct cell once, are enough if the cut points depend on the distinct values alone.
     where
         The words that begin each error's message. They name the column.
     choices

@@ -23,7 +23,7 @@ from dpframework.tables.reading_progress import tell
 from dpframework.tables.shuffle_by_id_hash import Shuffle, ShuffleFindings
 from dpframework.tables.shuffle_on_workers import WorkerPlace
 
-MOST_LOSSES = 4  # the most tries of a task whose workers are lost, since the task itself may be what ends them
+MOST_LOSSES = 4  # the most tries of a task whose workers are lost, since the task itself may kill its workers
 _READING = "while it read its files"
 
 
@@ -150,8 +150,8 @@ class ClusterReader:
     ) -> Iterator[tuple[str, int, Answer]]:
         """Call each worker once for each of its numbers, one at a time. Yield address, number and answer.
 
-        The numbers are those of pieces, or of buckets (the shares of the cells that workers exchange). A worker that
-        is lost is not called again.
+        A number stands for a piece, or for a bucket (a share of the cells that workers exchange). A worker that is lost
+        is not called again.
 
         Raises
         ------

@@ -278,7 +278,7 @@ class ClusterWorker:
             own: list[T] = []
             for one in asked:
                 own += count(self._make(held, one.rows, one.lineage), one.functions)
-            self._forget(held, self._gone[table] & held.keys())  # also those that were made again
+            self._forget(held, self._gone[table] & held.keys())  # also sets of rows that were made again
             yield own
 
     def sample(self, table: int, piece: int, given: bytes) -> bytes:

@@ -95,7 +95,7 @@ class Table:
     def with_units(self, codes: ArrayLike | None) -> Table:
         """Return this table with other unit codes, one per row (see `unit_codes`). With None, it has no unit codes.
 
-        The places of a unit's rows then follow the order of the table.
+        If codes are given, the places of a unit's rows follow the order of the table.
 
         Raises
         ------

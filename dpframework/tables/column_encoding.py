@@ -28,7 +28,7 @@ _TRUTHS: dict[Form, int] = {
     **dict.fromkeys((0.0, "no", "f"), 0),
     **dict.fromkeys((1.0, "yes", "t"), 1),
 }
-FEW_CUTS = 64  # up to this number of cut points, comparing all numbers with each is faster than a search per number
+FEW_CUTS = 64  # up to this number of cut points, comparing every number with every cut point is faster than a search
 _SMALL = 1 << 12  # columns of whole numbers below this are looked up in an array
 # Marks of cells without a code, in an array of codes that are not final yet. Codes are never negative.
 MISSING, OUTSIDE = -1, -2
@@ -124,8 +124,8 @@ def encode_column(
 ) -> EncodedColumn:
     """Encode one column as codes of an attribute's public values or bins.
 
-    A cell's code depends on the cell alone, by its canonical form (see `dpframework.facts.canonical_cells`). Null, NaN
-    and blank text are missing. True and false may be stored as booleans, as 1 and 0, or as texts: true/false, yes/no,
+    A cell's code depends on its canonical form alone (see `dpframework.facts.canonical_cells`). Null, NaN and blank
+    text are missing. True and false may be stored as booleans, as 1 and 0, or as texts: true/false, yes/no,
     t/f, 1/0 in any case. Numbers may be stored as texts. Dates, lists and other types lie outside every domain. An
     infinite number lies beyond every bound.
 

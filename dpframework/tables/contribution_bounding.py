@@ -1,12 +1,12 @@
-"""The choice of at most k rows of each privacy unit, by that unit's own id and rows alone.
+"""Choose at most k rows of each privacy unit. The choice depends on the unit's own id and rows alone.
 
 Each row gets a key: a hash of its unit's id and of its place among that unit's own rows. Each unit keeps the k rows
 with the smallest keys, in the order of the table. So one more unit adds at most k rows of its own and changes nothing
 else, since no other unit's ids, places or keys depend on it. A row's place in the whole table is not used, since one
 more row would shift it for all rows below. The number of other units' rows is not used either.
 
-The hash also depends on a private key of the table, so that nobody can write rows that are sure to be kept. What one
-more unit changes is bounded whatever this key is.
+The hash also depends on a private key of the table, so that nobody can write rows that are sure to be kept. Whatever
+this key is, one more unit adds at most k rows and changes nothing else.
 
 A row without an id is left out, since it belongs to no unit and no claim would cover it. Reading goes on, because a run
 that stopped would reveal that there is such a row. Reading stops only if the owner asserts the assumption

@@ -128,7 +128,7 @@ class GroupingEngine(Engine):
         Raises
         ------
         InputError
-            If a query names no cross tables, or one with an attribute that the query does not declare.
+            If a query names no cross tables, or if a cross table has an attribute that the query does not declare.
         """
         (found,) = self.counts_of([(rows, functions)])
         return found
@@ -139,8 +139,8 @@ class GroupingEngine(Engine):
     ) -> list[list[NDArray[Any]]]:
         """Return the counts of queries on several sets of rows (see `counts`).
 
-        A cross table that several queries name is counted once. If a cross table is a margin of another table, which
-        has all of its columns, it is not counted. Its counts are then summed from that table's counts.
+        A cross table that several queries name is counted once. A cross table whose columns are all in a larger cross
+        table is a margin of that table. Its counts are summed from the counts of the larger table.
         """
         each = [[self._joint(rows, function) for function in functions] for rows, functions in asked]
         wanted = [whole_tables(table for one in own for table in one.tables) for own in each]

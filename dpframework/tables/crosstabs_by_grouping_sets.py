@@ -104,6 +104,7 @@ class Family:
         return True
 
     def _is_free(self, steps: Sequence[tuple[dict[int, str], bool, int]]) -> bool:
+        """Tell whether the part that some steps select equals, or shares no row with, each part of the family."""
         node = self._root
         for parts, _, part in steps:
             if node.number is not None or node.parts not in (None, parts):
@@ -129,8 +130,8 @@ def families(handles: Sequence[SelectedRows]) -> list[Family]:
 class _TableRequest:
     """A cross table of the part with a `place` in the family and a `number` in the query.
 
-    `columns` says which columns of the query's result number the table's cells. `summed` is the column of its sums, if
-    the table has sums.
+    `columns` are the positions of the query's key columns, one for each axis of the table. A key column holds the
+    number of a cell along its axis. `summed` is the position of the column with the table's sums, if it has sums.
     """
 
     place: int

@@ -266,7 +266,7 @@ def _outside(
 
 
 def _has_stray_quote(text: bytes, separator: str) -> bool:
-    """Return whether a quote begins within a field, as in an unquoted 5" pipe.
+    """Return whether a quote begins within a field, such as the quote after 5 in the field: 5" pipe.
 
     Readers disagree about such a quote. To most it is a character. Here it would begin a text that ends at the next
     quote, perhaps in another row. The rows between would then be one cell.

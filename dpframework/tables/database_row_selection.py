@@ -1,9 +1,9 @@
-"""Choose the rows of a database that a table keeps: rows dated in a period, a few of each unit, pairs of two views.
+"""Choose the rows of a database that a table keeps: rows of a period, k rows of each unit, or rows of joined views.
 
-Distinct ids and dates leave the database. So do the numbers of rows of units that have more rows than they may keep. If
-a plan asks for places of rows in units, the number of kept rows of each unit that keeps several leaves it, too. Only
-numbers are sent back. Which rows a unit keeps is chosen as in every other table, by the place of each row among the
-unit's own rows.
+Distinct ids and dates leave the database. So does the number of rows of each unit that has more rows than it may keep.
+If a plan asks for the places of rows in units, so does the number of kept rows of each unit that keeps more than one.
+Only numbers are sent back. Which rows a unit keeps is chosen as in every other table, by the place of each row among
+the unit's own rows.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ class RowChooser:
         for k, values in enumerate(found.columns):
             days = read_days(options, values, where) if options.date or options.null else values
             missing = k == 1
-            # The cells end with a missing one. If no row has such a cell, the policy must not refuse the table for it.
+            # The second column is one missing cell. If no row has a missing cell, the policy must not refuse the table
+            # because of this one.
             policy = self._policy if not missing or self._has_null(piece, cell) else OutOfDomain.CLAMP
             inside.append(rows_in(span, days, policy, where))
         name = self._keep(found.to_table({"inside": inside[0].astype(np.int64)}))
@@ -208,8 +209,8 @@ class RowChooser:
         InputError
             If the type of a column cannot hold ids.
         DoesNotFit
-            If the policy is `OutOfDomain.ERROR`, and an id is missing, occurs twice in a view, or no id is in both
-            views.
+            If the policy is `OutOfDomain.ERROR`, and a row has no id, a view has an id twice, or the views have no id
+            in common.
         """
         connection = self._connection
         numbered, _ = self._number((left, right), column)

@@ -115,7 +115,7 @@ class Engine(abc.ABC):
         return [self.counts(rows, functions) for rows, functions in asked]
 
     def tally(self, rows: Rows, function: Callable[[Block], Mapping[str, int]]) -> dict[str, int]:
-        """Evaluate a function that counts by text on every block, and add up the counts of each text (private).
+        """Evaluate a function that counts texts on every block, and add up the counts of each text (private).
 
         Raises
         ------
@@ -180,7 +180,7 @@ class Engine(abc.ABC):
         raise InputError(f"engine '{self.name}' draws no samples; run the study with another engine")
 
     def sample_units(self, rows: Rows, drawn: Callable[[int], NDArray[np.bool_]]) -> Rows:
-        """Return a handle of a sample of whole units, by the table's `unit_codes`.
+        """Return a handle of a sample of whole units. The table's `unit_codes` say which rows form a unit.
 
         Either all rows of a unit are in the sample, or none, in whichever blocks they lie. `drawn` is called once, with
         the number of units that have a row among `rows`. By default samples of units are refused, as in `sample`.

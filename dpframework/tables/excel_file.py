@@ -28,8 +28,8 @@ _PIECE: Final = 1 << 20  # bytes of a sheet that are searched together
 _LONGEST_PLACE: Final = 64  # the most bytes of a cell's place, such as r="AB12", with spaces around the equals sign
 _DAY_OF_TIMES = "1899-12-31 "  # the date that the reader puts before a time of day
 _PLACE = re.compile(rb"\br\s*=\s*[\"']([A-Za-z]{0,3})([0-9]{1,7})[\"']")
-#: Each entry is a pattern of cells' places, and a number of columns (or rows). If no pattern above it occurs in a
-#: sheet, the sheet has at most that number.
+#: Each entry is a pattern of cells' places, and a number of columns (or rows). A sheet has at most that number if no
+#: pattern of an earlier entry occurs in it.
 _COLUMNS = (
     (re.compile(rb"\br\s*=\s*[\"'][A-Za-z]{3}"), 16_384),
     (re.compile(rb"\br\s*=\s*[\"'][B-Zb-z][A-Za-z]"), 702),
@@ -149,8 +149,8 @@ def _most_cells(path: Path) -> int:
                 size += len(text)
                 if size > MOST_WORKBOOK_BYTES:
                     raise InputError(
-                        f"{path.name}: is larger than the {MOST_WORKBOOK_BYTES >> 20:,} MiB that a workbook may have, "
-                        "unpacked; save its table as Parquet"
+                        f"{path.name}: has, unpacked, more than the {MOST_WORKBOOK_BYTES >> 20:,} MiB that a workbook "
+                        "may have; save its table as Parquet"
                     )
                 is_sheet = b"worksheet" in text[:4096] if k == 0 else is_sheet
                 if is_sheet:

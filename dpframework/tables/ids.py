@@ -94,7 +94,7 @@ class Ids:
         return "Ids(rows are private)"
 
     def only(self, rows: NDArray[np.bool_]) -> Ids:
-        """Return the ids of some rows. Other rows get no id, and `require_all` does not ask for theirs."""
+        """Return the ids of some rows. Other rows get no id, and `require_all` accepts this."""
         import polars as pl
 
         return Ids(self.series.set(pl.Series(~rows), None), self.unfit & rows, rows)

@@ -1,8 +1,8 @@
-"""Rows to predict, encoded by a model's schema, with unknown cells marked.
+"""Rows to predict, encoded as a model's schema says, with unknown cells marked.
 
 A run must be able to read every table. So in a table every cell has a code. If the schema allows no missing values, a
 cell outside the schema becomes its attribute's first value (see `column_encoding`). A prediction from such a value
-would change with the order in which labels are listed. So code that predicts reads rows by `NewRows`, and decides what
+would change with the order in which labels are listed. So code that predicts reads rows as `NewRows`, and decides what
 an unknown cell means for its model.
 """
 
@@ -39,7 +39,7 @@ from dpframework.tables.plain_cell_series import as_column
 from dpframework.tables.sources import columns_as_source, open_source
 
 SHOWN = 4  # the most attributes that a warning names
-#: Codes, raw values of a numeric attribute, and which cells are unknown, or None if there is no unknown cell.
+#: An attribute's codes, its raw values (None if it is not numeric), and which cells are unknown (None if no cell is).
 CodesAndValues: TypeAlias = tuple[NDArray[np.unsignedinteger], NDArray[np.float64] | None, NDArray[np.bool_] | None]
 
 
@@ -76,7 +76,7 @@ class NewRows:
     def read(
         cls, rows: Any, schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.ERROR, source: str = "frame"
     ) -> Self:
-        """Read rows by a model's schema, and warn of unknown cells.
+        """Read rows as a model's schema says, and warn of unknown cells.
 
         Parameters
         ----------

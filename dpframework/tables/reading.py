@@ -241,9 +241,9 @@ def read_table(
     path
         A file, a folder, a pattern, a URL, or a list of these, whose rows form one table. A file's name ends in .csv,
         .csv.gz, .parquet, .xlsx, .sqlite, .sqlite3 or .db. The first line of a CSV file names the columns. The file is
-        in UTF-8 with commas, unless `schema.read` says otherwise, which also names the sheet of a workbook, or the
-        table or query of a database. In a folder, Parquet files are read in the order of their names. A pattern is like
-        `"visits/2026-*.parquet"`. A URL names a Parquet file or a database ("postgresql+psycopg://host/name").
+        in UTF-8 with commas, unless `schema.read` says otherwise. `schema.read` also names the sheet of a workbook, and
+        the table or query of a database. In a folder, Parquet files are read in the order of their names. A pattern is
+        like `"visits/2026-*.parquet"`. A URL names a Parquet file or a database ("postgresql+psycopg://host/name").
     schema
         The public facts about the table. Columns that the schema does not name are not read.
     out_of_domain

@@ -38,8 +38,8 @@ _watch: ContextVar[_Watch | None] = ContextVar("dpframework_watch", default=None
 def watch_progress(observer: Callable[[float, int], None]) -> Iterator[None]:
     """While the context lasts, tell a function how many files have been read and how many there are.
 
-    The function is called whenever more is read. A file that is being read counts by the share of its bytes. So 2.25
-    means that a quarter of the third file has been read.
+    The function is called whenever more is read. A file that is being read counts as the share of its bytes that
+    have been read. So 2.25 means two files and a quarter of the third.
     """
     token = _watch.set(_Watch(observer))
     try:

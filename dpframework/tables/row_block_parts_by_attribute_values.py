@@ -23,7 +23,7 @@ MANY = 1 << 16  # from this number of rows, it is worth loading `halve_rows`; nu
 
 
 def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
-    """Return the parts of a block by a cut. In each part, rows keep their order.
+    """Return the parts into which a cut divides a block. In each part, rows keep their order.
 
     With `packs`, a part keeps the positions of its rows as one bit per row of the arrays, if that takes less memory.
     """

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: Modes whose cut points depend on which values occur, and not on how many cells hold each value.
 _DISTINCT_MODES = (CutMode.EQUAL_WIDTH, CutMode.OBSERVED)
-#: Stand-ins, by which columns of numbers and columns of labels are read before their own attributes are known.
+#: Stand-in attributes, for reading columns of numbers and columns of labels before their own attributes are known.
 _NUMBER, _LABEL = Numeric("number", 0, 1, bins=1), Boolean("label")
 
 
@@ -209,7 +209,7 @@ def _guess_of(
 
 
 def _column_of(guess: Guess, cells: DistinctCells | None, values: Any, where: str) -> Column | DistinctCells:
-    """Return the cells of a column, read by the guessed options. Texts in a column of numbers count as missing."""
+    """Return the cells of a column, read with the guessed options. Texts in a column of numbers count as missing."""
     if guess.options == ColumnOptions():
         return as_column(values, where) if cells is None else cells
     if cells is not None:

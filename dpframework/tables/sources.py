@@ -114,8 +114,8 @@ def rows_changed(name: str) -> InputError:
 def after_first_rows() -> Iterator[None]:
     """Turn a `NotOpened` from the block into a plain InputError, since rows were read before the block.
 
-    Whether the block is reached may depend on those rows. A `NotOpened` would make the ledger give the approval of the
-    run back, as if no row had been seen.
+    Whether the block is reached may depend on those rows. After a `NotOpened`, the ledger would let the run's approval
+    be used again, as if no row had been seen.
     """
     try:
         yield

@@ -67,28 +67,28 @@ class SqlConnection(abc.ABC):
         InputError
             If the statement fails. The sentence shows the kind of failure, and no cell.
         """
-        self._tell(statement, lambda: self._run(statement))
+        self._run_remembered(statement, lambda: self._run(statement))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query. This raises the errors of `run`."""
-        return self._tell(query, lambda: self._rows(query))
+        return self._run_remembered(query, lambda: self._rows(query))
 
     def columns(self, query: str) -> Mapping[str, Any]:
         """Return the numbers in a query's result, as masked arrays by column. This raises the errors of `run`."""
-        return self._tell(query, lambda: self._columns(query))
+        return self._run_remembered(query, lambda: self._columns(query))
 
     def types(self, query: str) -> list[ColumnType]:
         """Return the types of a query's columns. This raises the errors of `run`."""
-        return self._tell(f"types of {query}", lambda: self._types(query))
+        return self._run_remembered(f"types of {query}", lambda: self._types(query))
 
     def names(self, query: str) -> list[str]:
         """Return the names of a query's columns. This raises the errors of `run`."""
-        return self._tell(f"names of {query}", lambda: self._names(query))
+        return self._run_remembered(f"names of {query}", lambda: self._names(query))
 
     def upload(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
         """Create a temporary table of numbers, where NaN becomes null. This raises the errors of `run`."""
         types = {key: "double precision" if one.dtype.kind == "f" else self.whole[8] for key, one in columns.items()}
-        self._tell(f"upload {name} ({', '.join(columns)})", lambda: self._upload(name, columns, types))
+        self._run_remembered(f"upload {name} ({', '.join(columns)})", lambda: self._upload(name, columns, types))
 
     def drop(self, name: str) -> None:
         """Drop a temporary table if it exists. This raises the errors of `run`."""
@@ -99,7 +99,7 @@ class SqlConnection(abc.ABC):
         self.run(f"analyze {name}")
 
     def lookups(self, table: str, numbers: Sequence[str], rows: int, cell: str) -> dict[str, str] | None:
-        """Return, by column, SQL expressions that look up the numbers of a cell in a table without a join.
+        """Return SQL expressions, by column, that need no join to look up the numbers of a cell in a table.
 
         For a cell that is not in the table, these expressions are null. The result is None if a join is as fast in this
         database. Variables for the lookup are forgotten when the table is dropped.
@@ -151,7 +151,7 @@ class SqlConnection(abc.ABC):
     def close(self) -> None:
         """End the connection, and with it drop all temporary tables."""
 
-    def _tell(self, statement: str, action: Callable[[], T]) -> T:
+    def _run_remembered(self, statement: str, action: Callable[[], T]) -> T:
         """Remember a statement, run it, and turn an error of the database into a sentence that shows no cell."""
         with self._lock:
             self._statements.append(statement)

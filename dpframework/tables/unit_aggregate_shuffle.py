@@ -123,7 +123,7 @@ class RowsOfUnits(Shuffle[None]):
 
 
 def _frame(attributes: Sequence[Attribute], columns: Mapping[str, EncodedColumn]) -> pl.DataFrame:
-    """Return encoded columns as a frame. None is open (without listed values): derived columns read no such column."""
+    """Return encoded columns as a frame. Derived columns never read open attributes (whose values are not listed)."""
     import polars as pl
 
     arrays: dict[str, NDArray[Any]] = {}

@@ -2,8 +2,8 @@
 
 Import them inside functions, since numba takes 0.6 s to load.
 
-The hash is SipHash-2-4 (Aumasson and Bernstein 2012), a keyed hash of 64 bits. Without the key, nobody can tell its
-values from random ones. Here a message is one word of eight bytes. So each value takes two blocks, the message and its
+The hash is SipHash-2-4 (Aumasson and Bernstein 2012), a keyed hash of 64 bits. Its values look random to everybody who
+does not know the key. Here a message is one word of eight bytes. So each value takes two blocks, the message and its
 length, with two rounds for each block, and four rounds at the end. As in the paper, v0 to v3 are the four words of
 state.
 """

@@ -266,7 +266,7 @@ def test_a_study_file_reads_many_files_and_keeps_the_values_that_it_needs(tmp_pa
         ("[]", r"\[data\] path must be a text, or a list of texts"),
         ('["a.csv", 3]', r"\[data\] path must be a text, or a list of texts"),
         ('["a.csv", ""]', r"\[data\] path must be a text, or a list of texts"),
-        ('"a.parquet"\noptions = { key = "secret" }', r"\[data\] has options, and a study file cannot name a store"),
+        ('"a.parquet"\noptions = { key = "secret" }', r"\[data\] has options, and a study file cannot set"),
     ]:
         with pytest.raises(dpf.InputError, match=sentence):
             read(path)

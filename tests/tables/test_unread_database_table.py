@@ -266,7 +266,7 @@ def test_what_fails_leaves_no_table_and_quotes_no_cell(server: Server, monkeypat
     study.add_plan("half", dpf.sample("1/2", one, name="half"))
     table, engine = DatabaseTable("t", study.schema, unit=study.unit, key=studies.KEY), server.engine()
     expected = study.run(table, seed=0, engine=engine).to_dict()["steps"]
-    told, rolled, left = SqlConnection._tell, [], list[int]()
+    told, rolled, left = SqlConnection._run_remembered, [], list[int]()
 
     def counting(self: SqlConnection, statement: str, action: Any) -> Any:
         if not rolled and "rollback" not in statement and "drop table" not in statement:
@@ -276,7 +276,7 @@ def test_what_fails_leaves_no_table_and_quotes_no_cell(server: Server, monkeypat
                 return told(self, statement, lambda: self._run(f"select cast('{SECRET}' as integer)"))
         return told(self, statement, action)
 
-    monkeypatch.setattr(SqlConnection, "_tell", counting)
+    monkeypatch.setattr(SqlConnection, "_run_remembered", counting)
     for number in range(1, 100, 3 if server.name == "duckdb" else 1):
         rolled.clear()
         left[:] = [number]
@@ -309,7 +309,7 @@ def test_a_query_that_is_ended_is_an_event_of_the_ledger(
     plan = study.plan(engine)
     ledger.open("clinic", epsilon=100)
     ledger.approve("clinic", plan, by="b", runs=2)
-    told = SqlConnection._tell
+    told = SqlConnection._run_remembered
     for where, end in (("create temp table dpf_codes", f"refused: {how}"), ("grouping sets", f"stopped: {how}")):
 
         def replaced(self: SqlConnection, statement: str, action: Any, where: str = where) -> Any:
@@ -321,11 +321,11 @@ def test_a_query_that_is_ended_is_an_event_of_the_ledger(
                 threading.Timer(0.1, server.cancel, [self]).start()
             return told(self, statement, lambda: self._rows(ENDLESS))
 
-        monkeypatch.setattr(SqlConnection, "_tell", replaced)
+        monkeypatch.setattr(SqlConnection, "_run_remembered", replaced)
         run = ledger.run("clinic")
         with pytest.raises(dpf.InputError) as caught:
             study.run(DatabaseTable("t", study.schema), engine=engine, ledger=run)
-        monkeypatch.setattr(SqlConnection, "_tell", told)
+        monkeypatch.setattr(SqlConnection, "_run_remembered", told)
         connection_of(engine)._timeout = 600
         ended = "which took longer than the engine's timeout" if late else "which was cancelled"
         assert ended in str(caught.value) or how in str(caught.value)
