@@ -163,8 +163,7 @@ class DerivedColumn:
         Returns
         -------
         Cells
-            Numbers (NaN where missing) or codes (-1 where missing). The shape is (rows,), or (units,) for a column per
-            unit.
+            Numbers (NaN where missing) or codes (-1 where missing), shape (rows,), or (units,) for columns per unit.
         """
         length = len(next(iter(rows.values())))
         import numpy as np

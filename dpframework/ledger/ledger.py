@@ -145,8 +145,7 @@ class Ledger:
         Raises
         ------
         InputError
-            If the name is taken, if it reads like a name that is taken, if a value cannot be used, or if a signature is
-            missing.
+            If the name is taken or looks like a taken one, if a value cannot be used, or if a signature is missing.
         """
         cap: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "reserve": reserve, "relation": relation}
         whom: dict[str, Any] = {"unit": unit, "rows_per_unit": rows_per_unit, "history": history}

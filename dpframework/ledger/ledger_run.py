@@ -284,8 +284,7 @@ class LedgerRun(Observer, Recorder):
             return data_set, recorded
         if self._journal.releases(self.id, self._classes):
             raise PlanRefused(
-                f"{self._journal.at}: holds releases of run {self.id}, which is not in this ledger; "
-                "the ledger is an older copy"
+                f"{self._journal.at}: holds releases of run {self.id}, not in this ledger; the ledger is an older copy"
             )
         self._journal.disposable = True
         binding = data_set.require_approved(self._plan, self._files).data

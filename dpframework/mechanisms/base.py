@@ -395,9 +395,6 @@ class PureMechanism(Mechanism):
         return change / self.epsilon
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return change / scale as pure epsilon, and half its square as rho.
-
-        A replacement is charged at most twice as much epsilon as an added or removed row.
-        """
+        """Return change / scale as pure epsilon, for a replacement at most doubled, and half its square as rho."""
         pure = double_at_most(divide(change, scale))
         return Losses(pure, half_square(pure))

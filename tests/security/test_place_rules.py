@@ -188,7 +188,5 @@ def test_a_file_of_the_administrator_is_the_owner_s_and_one_of_a_stranger_is_not
             if accepted:
                 assert set(owner_places().data) == {"a"}
             else:
-                with pytest.raises(
-                    dpf.InputError, match="let it belong to you or to root"
-                ):
+                with pytest.raises(dpf.InputError, match="let it belong to you or to root"):
                     owner_places()
