@@ -10,7 +10,6 @@ of blocks (`mechanisms.BlockNorm`), whichever has the smaller predicted error. Y
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -54,7 +53,6 @@ from dpframework.run.private_table import PrivateTable
 MOST_CELLS = 1 << 27  # the largest number of cells of all marginals together
 _OF_CELL, _OF_TABLE = 32, 8_192  # bytes for each cell and for each table, for exact and released counts together
 _START, _COUNT, _TABLE = 1.0, 3e-9, 1e-4  # CPU seconds of a run: once, for each row of each table, and for each table
-_MOST_RANGES = 1 << 16  # the plan tries at most this many ranges of a marginal to find the worst
 #: Up to this number of marginals, each has an error bound. If there are more, there is one bound for each number of
 #: attributes.
 _LISTED = 12
@@ -271,21 +269,19 @@ class MarginalsMiner(RowsMiner):
         return RunCost(f"{len(sets):,} tables of {cells:,} cells are counted", seconds, memory)
 
     def _worst_range(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> tuple[str, float, str]:
-        """Return the range with the largest variance, in the form in which `_describe_errors` returns each error.
-
-        At most `_MOST_RANGES` ranges of each marginal are tried.
-        """
+        """Return the range with the largest variance, in the form in which `_describe_errors` returns each error."""
         workload = self.workload(schema)
         known, worst = _residual_variances(self.groups(schema), calibrations), (0.0, "")
         for one in workload.wanted:
-            options = [range(1, workload.sizes[a] + 1) if a in workload.ordered else (1,) for a in one]
-            for lengths in itertools.islice(itertools.product(*options), _MOST_RANGES):
-                variance = sum_variance(dict(zip(one, lengths, strict=True)), workload.sizes, known)
-                text = " by ".join(
-                    workload.of[a].name + (f" ({k} of {workload.sizes[a]} bins)" if a in workload.ordered else "")
-                    for a, k in zip(one, lengths, strict=True)
-                )
-                worst = max(worst, (variance, text))
+            # A range's variance depends only on its length along each attribute, so all lengths are computed at once.
+            options = [np.arange(1, workload.sizes[a] + 1 if a in workload.ordered else 2) for a in one]
+            variances = sum_variance(dict(zip(one, np.ix_(*options), strict=True)), workload.sizes, known)
+            lengths = np.unravel_index(int(np.argmax(variances)), np.shape(variances))
+            text = " by ".join(
+                workload.of[a].name + (f" ({k + 1} of {workload.sizes[a]} bins)" if a in workload.ordered else "")
+                for a, k in zip(one, lengths, strict=True)
+            )
+            worst = max(worst, (float(np.max(variances)), text))
         return "s, the worst range", worst[0], worst[1]
 
     def mine_rows(self, table: PrivateTable) -> MarginalTables:

@@ -37,7 +37,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -228,13 +228,13 @@ class Workload:
         return math.prod(self.sizes[a] for a in one if self.sizes[a] > 2)
 
 
-def sum_variance(lengths: Mapping[int, int], sizes: Sequence[int], known: Mapping[Set, float]) -> float:
+def sum_variance(lengths: Mapping[int, Any], sizes: Sequence[int], known: Mapping[Set, float]) -> Any:
     """Return the variance of the sum of a marginal's cells for some values of each attribute.
 
     Parameters
     ----------
     lengths
-        The number of summed values of each attribute, by the attribute's position.
+        The number of summed values of each attribute, by the attribute's position. Arrays give an array of variances.
     sizes
         The number of values of each attribute.
     known

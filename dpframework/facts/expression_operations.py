@@ -33,6 +33,7 @@ from dpframework.facts.expression_operands_and_domains import (
     labels_of,
     unify,
 )
+from dpframework.facts.value_checks import plain_number
 
 MOST_POWER = 8  # the largest exponent of `**`
 _FEW_CUTS = 64  # the most cuts that are compared one by one; bins of more cuts are found by bisection
@@ -218,7 +219,7 @@ def _as_label_of(part: Operand, other: Operand) -> Operand:
     number = number_in(part)
     if number is None or not isinstance(other.domain, Labels):
         return part
-    return constant(next((one for one in other.domain.values if of_text(one) == number), f"{number:g}"))
+    return constant(next((one for one in other.domain.values if of_text(one) == number), str(plain_number(number))))
 
 
 def _require_label(part: Operand, other: Operand) -> None:

@@ -204,7 +204,7 @@ class MarginalTable(CountTable):
         return Frequencies(self.names, self.labels, self.counts, self.variance)
 
 
-def axis_share(size: int, summed: int, *, inside: bool) -> float:
+def axis_share(size: int, summed: Any, *, inside: bool) -> Any:
     """Return the factor that one attribute contributes to the variance of a sum of cells, for one residual.
 
     The variance is that of one number of the residual, times one factor for each attribute of the marginal. Let the
@@ -218,12 +218,12 @@ def axis_share(size: int, summed: int, *, inside: bool) -> float:
     size
         The number n of values of the attribute.
     summed
-        The number r of summed values.
+        The number r of summed values, or an array of such numbers.
     inside
         Whether the attribute is one of the residual's.
     """
     if inside:
-        return summed * (size - summed) / (size - 1) if size > 1 else 0.0
+        return summed * (size - summed) / max(size - 1, 1)
     return (summed / size) ** 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
@@ -121,7 +122,7 @@ class ByKey:
             text.append("and more, in to_frame and to_json")
         if isinstance(self.other, Frequencies):
             within = Noisy.margin_of(self.other.variance)
-            text.append(f"Columns: {', '.join(self.other.names)}. Each count is within ±{within:.0f} (95 %).")
+            text.append(f"Columns: {', '.join(self.other.names)}. Each count is within ±{math.ceil(within)} (95 %).")
         return text
 
     def _all_heads(self) -> list[str]:

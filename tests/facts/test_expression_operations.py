@@ -129,6 +129,12 @@ def test_labels_have_no_order_and_a_constant_must_be_one_of_them() -> None:
         compare_parts("==", label("a", "x", "y"), constant("z"))
 
 
+@pytest.mark.parametrize(("near", "asked"), [("123457", 123456.7), ("1.23457e+06", 1234567.0)])
+def test_a_number_is_no_label_that_is_only_near_it(near: str, asked: float) -> None:
+    with pytest.raises(InputError, match=f"'{asked:.8g}' is none of the values"):
+        compare_parts("==", label("a", near, "7"), constant(asked))
+
+
 @pytest.mark.parametrize("one", TRUTHS)
 @pytest.mark.parametrize("other", TRUTHS)
 def test_what_is_missing_counts_only_where_the_rest_does_not_settle_it(one: bool | None, other: bool | None) -> None:
