@@ -21,6 +21,7 @@ from dpframework.facts.open_attribute import Open
 from dpframework.facts.parameter_checks import named_once
 from dpframework.facts.schema import Schema
 from dpframework.plan.error_bounds_by_result import PlannedPart
+from dpframework.results.error_bounds import WORST_ROWS, rows_text
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.groups import Groups
 
@@ -124,9 +125,23 @@ class GroupedMiner(RowsMiner):
         """The text " by ..." with the names of the attributes that make the groups; "" without groups."""
         return f" by {' by '.join(repr(name) for name in self.by)}" if self.by else ""
 
-    def expected_rows(self, part: PlannedPart) -> int | None:
-        """Return the approximate number of rows that are used; None if it is unknown, as with `where` or `by`."""
-        return None if self.by or self.where is not None else part.rows
+    def group_count(self, part: PlannedPart) -> int:
+        """Return the number of groups. Without `by` all rows are one group."""
+        return 1 if part.schema is None else math.prod(one.size for one in self.groups(part.schema))
+
+    def expected_rows(self, part: PlannedPart) -> float | None:
+        """Return the approximate number of rows that are used in an average group; None if unknown, as with `where`."""
+        return None if self.where is not None or part.rows is None else part.rows / self.group_count(part)
+
+    def rows_compared(self, part: PlannedPart) -> str:
+        """Return words for the rows with which an error is compared, such as "about 7,000 rows"."""
+        if not self.by or part.rows is None:
+            return part.size.text
+        return f"an average group of {rows_text(part.rows / self.group_count(part))} rows"
+
+    def worst_rows_note(self, part: PlannedPart) -> str:
+        """Return the note of an error bound that holds for any table with the expected number of rows."""
+        return f"{WORST_ROWS} of {self.rows_compared(part)} (more in smaller groups)" if self.by else WORST_ROWS
 
     def errors_by_rows(self, error: Callable[[float], float]) -> str:
         """Return a note with the errors for 1,000 and for 100,000 rows."""

@@ -25,7 +25,7 @@ from dpframework.plan.nodes import Node
 from dpframework.queries.group_queries import GroupMoments
 from dpframework.queries.released_bounds_queries import ScaledSums
 from dpframework.queries.sums import BoundDistances, BoundedSum, WithinBounds
-from dpframework.results.error_bounds import WORST_ROWS, ErrorBound
+from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
 from dpframework.results.noisy_count_with_interval import CONFIDENCE
@@ -134,7 +134,9 @@ class MeanMiner(NumberMiner):
                 whole_text=f"the range from {query.lower:,.10g} to {query.upper:,.10g}",
                 likely=width / 2,
                 likely_text="half of its range, so that the middle would be as good a guess",
-                note=self.note(self.errors_by_rows(error) if rows is None else "" if centred else WORST_ROWS),
+                note=self.note(
+                    self.errors_by_rows(error) if rows is None else "" if centred else self.worst_rows_note(part)
+                ),
                 biases=[*self.biases(query)],
                 steps=(path,),
             )
@@ -311,7 +313,7 @@ class VarianceMiner(NumberMiner):
                 whole_text=f"the largest variance, {square / 4:,.10g}",
                 likely=square / 8,
                 likely_text="half of the largest variance, so that the middle would be as good a guess",
-                note=self.note(self.errors_by_rows(error) if rows is None else WORST_ROWS),
+                note=self.note(self.errors_by_rows(error) if rows is None else self.worst_rows_note(part)),
                 biases=[*self.biases(query)],
                 steps=("moments",),
             )

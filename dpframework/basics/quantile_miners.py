@@ -57,10 +57,13 @@ class _RankMiner(NumberMiner):
         scores = self._scores(part.schema)
         within, far = calibration.preview.within, float(max(self.rank, 1 - self.rank))
         bound = part.rows_bound(self.planned(quantile_text(self.rank)), within, BoundKind.NUMBER)
+        groups = self.group_count(part)
         if part.size.largest is not None:
-            likely_text = "the largest number of rows by which a point can miss the quantile"
-            bound = attrs.evolve(bound, likely=far * part.size.largest, likely_text=likely_text)
+            where = " in an average group" if self.by else ""
+            likely_text = f"the largest number of rows by which a point can miss the quantile{where}"
+            bound = attrs.evolve(bound, likely=far * part.size.largest / groups, likely_text=likely_text)
         if part.rows is not None:
+            bound = attrs.evolve(bound, whole=part.rows / groups, whole_text=self.rows_compared(part))
             bound = attrs.evolve(bound, amount=min(within, far * part.rows))
         bound = attrs.evolve(bound, note=WORST_ROWS)
         grid = f"{scores.answer_length} points, {scores.step:.4g} apart"

@@ -33,7 +33,7 @@ from dpframework.plan.nodes import Node, step
 from dpframework.queries.base import Query
 from dpframework.queries.counts import JointHistogram
 from dpframework.queries.group_queries import GroupCounts
-from dpframework.results.error_bounds import WORST_ROWS, ErrorBound
+from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
 from dpframework.results.noisy_count_with_interval import CONFIDENCE, Noisy
@@ -110,7 +110,9 @@ class RatioMiner(GroupedMiner):
                 whole_text="the range from 0 to 1",
                 likely=0.5,
                 likely_text="half of its range, so that the middle would be as good a guess",
-                note=self.errors_by_rows(lambda number: share_error(number, law)) if rows is None else WORST_ROWS,
+                note=self.worst_rows_note(part)
+                if rows is not None
+                else self.errors_by_rows(lambda number: share_error(number, law)),
                 biases=[f"rows are left out if '{self.of}' tests a value that they lack"],
                 steps=("counts",),
             )

@@ -219,10 +219,13 @@ class SumMiner(NumberMiner):
         if isinstance(query, ScaledSums):
             bound = attrs.evolve(bound, amount=calibration.preview.within * query.unit()[0], note=AT_MOST)
         rows, largest = part.size.largest, max(abs(query.lower), abs(query.upper))
+        groups, whose = self.group_count(part), "an average group" if self.by else "the table"
         if rows is not None:
-            bound = attrs.evolve(bound, likely=rows * largest, likely_text="the largest sum that the table can have")
+            likely_text = f"the largest sum that {whose} can have"
+            bound = attrs.evolve(bound, likely=rows * largest / groups, likely_text=likely_text)
         if part.rows is not None:
-            bound = attrs.evolve(bound, whole=part.rows * largest, whole_text=f"the largest sum of {part.size.text}")
+            whole_text = f"the largest sum of {self.rows_compared(part)}"
+            bound = attrs.evolve(bound, whole=part.rows * largest / groups, whole_text=whole_text)
         return [attrs.evolve(bound, steps=("sum",), biases=[*self.biases(query)])]
 
     def mine_rows(self, table: PrivateTable) -> Estimate | Groups:

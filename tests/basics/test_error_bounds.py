@@ -98,10 +98,10 @@ VARIANCE |= {"likely_text": "half of the largest variance, so that the middle wo
 SHARE = RANGE | {"whole": 1, "whole_text": "the range from 0 to 1", "likely": 0.5}
 MISS = OF_TABLE | {"kind": "number", "unit": "rows"}
 MISS |= {"likely_text": "the largest number of rows by which a point can miss the quantile"}
-WORST, GROUP = (
-    {"note": "on the worst rows"},
-    "depends on the number of rows of a group (±{} for 1,000, ±{} for 100,000)",
-)
+WORST = {"note": "on the worst rows"}
+BY_ROWS = "depends on the number of rows (±{} for 1,000, ±{} for 100,000)"
+THIRD = 7000 / 3  # rows of an average group, of three towns
+WORST_GROUP = {"note": "on the worst rows of an average group of 2,340 rows (more in smaller groups)"}
 CLAMPED = ("values of 'age' beyond [0, 100] count as the nearer bound", "rows without 'age' count as 0")
 TESTED = ("rows are left out if 'ill = true' tests a value that they lack",)
 SHOWN = ("values are shown because of their noisy counts, so these are too large on average",)
@@ -125,21 +125,28 @@ GRID = (*CLAMPED, "values of 'age' count as the nearest of 101 points, 1 apart")
         ("mean", {"attribute": "age"}, MEAN | WORST | {"what": "mean of 'age'", "biases": CLAMPED,
          "amount": 100 * share_error(7000, LaplaceLaw(10))}),
         ("mean", {"attribute": "age", "by": "town"},
-         MEAN | {"what": "mean of 'age' by 'town'", "note": GROUP.format("2.88", "0.0299"), "biases": CLAMPED}),
+         MEAN | WORST_GROUP | {"what": "mean of 'age' by 'town'", "biases": CLAMPED,
+         "amount": 100 * share_error(THIRD, LaplaceLaw(10))}),
+        ("mean", {"attribute": "age", "by": "town", "where": ILL},
+         MEAN | {"what": "mean of 'age' where ill = true by 'town'", "biases": CLAMPED,
+                 "note": BY_ROWS.format("2.88", "0.0299").replace("of rows", "of rows of a group")}),
+        ("sum", {"attribute": "age", "by": "town"}, SUM | {"what": "sum of 'age' by 'town'", "amount": 1000 * LN_20,
+         "whole": 100 * THIRD, "whole_text": "the largest sum of an average group of 2,340 rows", "biases": CLAMPED,
+         "likely": 100 * THIRD, "likely_text": "the largest sum that an average group can have"}),
         ("mean", {"attribute": "age", "where": ILL},
          MEAN | {"what": "mean of 'age' where ill = true", "biases": CLAMPED,
-                 "note": GROUP.format("2.88", "0.0299").replace(" of a group", "")}),
+                 "note": BY_ROWS.format("2.88", "0.0299")}),
         ("variance", {"attribute": "age"}, VARIANCE | WORST | {"what": "variance of 'age'", "biases": CLAMPED,
          "amount": 10_000 * 2.5 / (7000 / (10 * math.log(60)) - 3)}),
         ("variance", {"attribute": "age", "by": "town"},
-         VARIANCE | {"what": "variance of 'age' by 'town'", "biases": CLAMPED,
-                     "note": GROUP.format("1.17e+03", "10.2")}),
+         VARIANCE | WORST_GROUP | {"what": "variance of 'age' by 'town'", "biases": CLAMPED,
+         "amount": 10_000 * 2.5 / (THIRD / (10 * math.log(60)) - 3)}),
         ("ratio", {"of": ILL}, SHARE | WORST | {"what": "share with ill = true", "biases": TESTED,
          "amount": share_error(7000, LaplaceLaw(10))}),
-        ("ratio", {"of": ILL, "by": "town"}, SHARE | {"what": "share with ill = true by 'town'", "biases": TESTED,
-         "note": GROUP.format("0.0288", "0.000299")}),
+        ("ratio", {"of": ILL, "by": "town"}, SHARE | WORST_GROUP | {"what": "share with ill = true by 'town'",
+         "biases": TESTED, "amount": share_error(THIRD, LaplaceLaw(10))}),
         ("ratio", {"of": ILL, "where": IN_A}, SHARE | {"what": "share with ill = true where town = a", "biases": TESTED,
-         "note": GROUP.format("0.0288", "0.000299").replace(" of a group", "")}),
+         "note": BY_ROWS.format("0.0288", "0.000299")}),
         ("top-k", {"attribute": "town"}, THREE | {"what": "counts of the values of 'town'", "biases": SHOWN}),
         ("top-k", {"attribute": "town", "by": "ill"},
          NINE | {"what": "counts of the values of 'town' by 'ill'", "biases": SHOWN}),
@@ -149,7 +156,9 @@ GRID = (*CLAMPED, "values of 'age' count as the nearest of 101 points, 1 apart")
          NINE | {"what": "counts of 'ill' by 'town'", "biases": ("rows without 'town' count as a", CUT_OFF)}),
         ("median", {"attribute": "age"}, MISS | WORST | {"what": "median of 'age'", "likely": 3500, "biases": GRID}),
         ("quantile", {"attribute": "age", "quantile": "0.9", "by": "town"},
-         MISS | WORST | {"what": "quantile 0.9 of 'age' by 'town'", "likely": 6300, "biases": GRID}),
+         MISS | WORST | {"what": "quantile 0.9 of 'age' by 'town'", "likely": 2100, "biases": GRID,
+                         "likely_text": f"{MISS['likely_text']} in an average group", "whole": THIRD,
+                         "whole_text": "an average group of 2,340 rows"}),
     ],
 )  # fmt: skip
 def test_everyday_miners_state_of_what_their_error_is_and_beside_what(
@@ -162,7 +171,7 @@ def test_everyday_miners_state_of_what_their_error_is_and_beside_what(
     expected = {"unit": "", "note": "", "biases": (), "amount": None, "level": found.get("level")} | stated
     if miner in ("median", "quantile"):
         del expected["amount"]
-        best = float(stated["likely"]) / 7000
+        best = float(stated["likely"]) / stated["whole"]
         assert 0.5 < found["amount"] / (2 * best * 10 * math.log(20 * 101)) <= 1  # s ln(20 m), or less
     for name, value in expected.items():
         if name in found:
@@ -350,3 +359,14 @@ def test_the_error_of_a_choice_is_one_of_rows_and_that_of_the_first_above_a_thre
         assert (bound.kind, bound.amount) == (BoundKind.CHOICE, pytest.approx(preview.within))
     else:
         assert (bound.amount, bound.note) == (None, preview.text)
+
+
+def test_noise_that_hides_small_groups_is_named_and_an_epsilon_for_them_is_found() -> None:
+    """Of 7,000 rows in 1,500 groups no more than five are in an average one."""
+    towns = dpf.Categorical("town", [f"town {k}" for k in range(1500)])
+    study = dpf.Study(dpf.Schema([*PATIENTS.attributes[:2], towns], about_rows=7000), epsilon=2, allow=["noisy-result"])
+    for miner in ("mean", "median", "sum", "variance"):
+        study.add(miner, dpf.miner(miner, attribute="age", by="town", epsilon="0.5"))
+    named = " ".join(str(finding) for finding in study.plan().check() if finding.code == "DP025")
+    assert [miner for miner in study.miners if f"{miner} of 'age'" in named] == list(study.miners)
+    assert study.epsilon_for("mean", within=2) > 20
