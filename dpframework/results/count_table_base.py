@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.value_checks import as_texts
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy_count_with_interval import Noisy
 from dpframework.results.result import DrawableResult, Tabular
+from dpframework.results.simplex_projection import nearest_on_simplex, round_to_sums
 
 
 def as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
@@ -37,6 +38,12 @@ def labels_of_key(key: str | tuple[str, ...]) -> tuple[str, ...]:
         if not isinstance(label, str):
             raise InputError(f"{label!r} is not a label; labels are text, such as {str(label)!r}")
     return labels
+
+
+def _are_whole(numbers: NDArray[Any]) -> bool:
+    """Tell whether all numbers are whole, and from 0 on."""
+    known = numbers.dtype.kind in "iuf" and bool(((numbers >= 0) & (numbers < 2**53)).all())
+    return known and bool((numbers == np.floor(numbers)).all())
 
 
 @attrs.frozen
@@ -131,6 +138,73 @@ class CountTable(Tabular, DrawableResult):
                 raise InputError(f"'{name}' has no label {label!r}; {nearest(label, known)}")
             cell.append(known.index(label))
         return tuple(cell)
+
+    def nonnegative(self) -> NDArray[np.float64]:
+        """Return the counts that are nearest to the released counts, are not negative, and have the same total.
+
+        Distances are squared distances. In effect the same number is subtracted from all cells, and negative results
+        become 0. Margins of the result agree with each other, but not with other tables. In a table of many small
+        cells, the result is closer to the exact counts than the released counts are. But the counts are biased: on
+        average, counts of cells with few rows become too large, and others too small, by the same amount in total.
+        Confidence intervals are still about the released counts. If the total is not positive, all returned counts are
+        0.
+        """
+        flat = self.counts.ravel().astype(np.float64)
+        return nearest_on_simplex(flat, max(flat.sum(), 0.0)).reshape(self.counts.shape)
+
+    def whole(self) -> NDArray[np.int64]:
+        """Return the `nonnegative` counts, rounded to whole numbers by largest remainders. They are biased, too."""
+        exact = self.nonnegative()
+        return round_to_sums(exact.reshape(1, -1), np.array([round(float(exact.sum()))])).reshape(exact.shape)
+
+    def fit_to_sums(self, sums: Mapping[str, ArrayLike], groups: Mapping[str, str] | None = None) -> NDArray[np.int64]:
+        """Return nearby whole counts from 0 on, with given sums over groups of the first attribute's labels.
+
+        The sums are public facts, such as the number of people in each region, or the whole counts of another released
+        table, such as that of the states of which the labels are counties. The nearest counts with these sums that are
+        not negative are rounded by largest remainders. They are biased as those of `nonnegative` are.
+
+        Parameters
+        ----------
+        sums
+            For each group its sum: one whole number, or whole counts with one axis for each further attribute.
+        groups
+            The group of each label of the first attribute. By default each label is a group of its own.
+
+        Raises
+        ------
+        InputError
+            If a label has no group, a group has no sum, or a sum is not whole, is negative or has another shape.
+
+        Examples
+        --------
+        >>> from dpframework.results.frequencies import Frequencies
+        >>> towns = Frequencies(["town"], [["Oslo", "Bergen", "Rome"]], [63, -2, 40], variance=2)
+        >>> towns.fit_to_sums({"Norway": 60, "Italy": 41}, {"Oslo": "Norway", "Bergen": "Norway", "Rome": "Italy"})
+        array([60,  0, 41])
+        """
+        labels = self.labels[0]
+        group_of = dict(zip(labels, labels, strict=True)) if groups is None else groups
+        places: dict[str, list[int]] = {}
+        for place, label in enumerate(labels):
+            if label not in group_of:
+                raise InputError(f"label {label!r} of '{self.names[0]}' has no group; give one for each label")
+            places.setdefault(group_of[label], []).append(place)
+        if set(places) != set(sums):
+            (wrong, *_) = sorted(set(places) ^ set(sums))
+            lacks = "sum" if wrong in places else f"label of '{self.names[0]}'"
+            raise InputError(f"group {wrong!r} has no {lacks}; give one sum for each group, and for no other")
+        found = np.empty(self.counts.shape, np.int64)
+        for group, own in places.items():
+            wanted, counts = np.asarray(sums[group]), self.counts[own].astype(np.float64)
+            if wanted.shape not in ((), counts.shape[1:]) or not _are_whole(wanted):
+                shape = f", or such numbers of shape {counts.shape[1:]}" if counts.ndim > 1 else ""
+                raise InputError(f"the sum of group {group!r} is no whole number from 0 on{shape}")
+            rows = counts.reshape(1, -1) if wanted.ndim == 0 else counts.reshape(len(own), -1).T
+            each = wanted.astype(np.int64).reshape(-1, 1)
+            fitted = round_to_sums(nearest_on_simplex(rows, each.astype(np.float64)), each[:, 0])
+            found[own] = (fitted if wanted.ndim == 0 else fitted.T).reshape(counts.shape)
+        return found
 
     def matrices(self) -> list[Matrix]:
         """Return the counts as one matrix if the table has two attributes, or else no matrix."""

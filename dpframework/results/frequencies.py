@@ -23,7 +23,6 @@ from dpframework.facts.parameter_checks import finite_from_0
 from dpframework.facts.value_checks import as_float
 from dpframework.results.count_table_base import CountTable
 from dpframework.results.noisy_count_with_interval import Noisy
-from dpframework.results.simplex_projection import nearest_on_simplex
 from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
@@ -119,17 +118,6 @@ class Frequencies(CountTable):
         cells = self.counts.size // max(summed.size, 1)
         labels, variance = [self.labels[k] for k in kept], self.variance_of_sum(cells)
         return Frequencies(names, labels, summed.transpose(order), variance, exact_total=self.exact_total)
-
-    def nonnegative(self) -> NDArray[np.float64]:
-        """Return the counts that are nearest to the released counts, are not negative, and have the same total.
-
-        Distances are squared distances. In effect the same number is subtracted from all cells, and negative results
-        become 0. Margins of the result agree with each other, too. In a table of many small cells, the result is closer
-        to the exact counts than the released counts are. Confidence intervals are still about the released counts. If
-        the total is not positive, all returned counts are 0.
-        """
-        flat = self.counts.ravel().astype(np.float64)
-        return nearest_on_simplex(flat, max(flat.sum(), 0.0)).reshape(self.counts.shape)
 
     def cells(self) -> list[tuple[tuple[str, ...], float, float, float]]:
         """Return, for each cell, its labels, its count, and the ends of its 95 % interval. Negative ends become 0."""

@@ -154,23 +154,6 @@ class MarginalTable(CountTable):
             raise InputError(f"labels of '{name}' are given twice, or no label is given; give each once")
         return [labels.index(label) for label in wanted]
 
-    def nonnegative(self) -> NDArray[np.float64]:
-        """Return the nearest counts that are not negative and have the same total. These counts are biased.
-
-        On average, counts of cells with few rows become too large. Counts of cells with many rows become too small, by
-        the same amount in total. So do not add up many of these counts, and do not expect two marginals to agree. If
-        the total is not positive, all returned counts are 0.
-        """
-        return self._frequencies().nonnegative()
-
-    def whole(self) -> NDArray[np.int64]:
-        """Return the `nonnegative` counts, rounded to whole numbers by largest remainders. They are biased, too."""
-        exact = self.nonnegative().ravel()
-        found = np.floor(exact).astype(np.int64)
-        lacking = round(float(exact.sum())) - int(found.sum())
-        found[np.argsort(found - exact, kind="stable")[:lacking]] += 1
-        return found.reshape(self.counts.shape)
-
     def to_frame(self) -> pl.DataFrame:
         """Return a polars dataframe with one row for each cell: its labels, count, standard error, low and high."""
         import polars as pl

@@ -388,3 +388,43 @@ def test_a_difference_of_counts_has_the_variance_of_its_noise(exact_total: bool)
     assert found.difference(one, one).variance == 0
     two = Frequencies(["a"], [["x", "y"]], [3, 4], 5, exact_total=True)
     assert two.difference("x", "y").variance == 4 * 5  # the noise of y is that of x, with the other sign
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 3, 2)])
+def test_fitted_counts_have_the_sums_of_the_level_above_and_are_near(shape: tuple[int, ...]) -> None:
+    """The nearest counts from 0 on add one number to all that stay positive. Rounding moves each by less than 1."""
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        table = attrs.evolve(frequencies(*shape), counts=rng.integers(-4, 9, shape))
+        in_x = np.array([True, True, False, True])
+        groups = dict(zip(table.labels[0], "xxyx", strict=True))
+        for sums in ({"x": rng.integers(0, 30, shape[1:]), "y": rng.integers(0, 9, shape[1:])}, {"x": 17, "y": 0}):
+            found = table.fit_to_sums(sums, groups)
+            assert found.min() >= 0
+            for group, own in (("x", in_x), ("y", ~in_x)):
+                wanted = np.asarray(sums[group]).reshape(-1)
+                fitted, released = (of.reshape(-1, len(wanted)).T for of in (found[own], table.counts[own]))
+                assert fitted.sum(axis=1).tolist() == wanted.tolist()
+                for now, was in zip(fitted, released, strict=True):
+                    added = (now - was)[now > 0]
+                    assert not added.size or np.ptp(added) <= 1
+                    assert not added.size or (was[now == 0] + added.min() <= 1).all()
+
+
+def test_sums_to_fit_are_whole_and_of_known_groups() -> None:
+    table = frequencies(2, 3)
+    one, other = table.labels[0]
+    assert table.fit_to_sums({one: 6, other: 0.0}).sum(axis=1).tolist() == [6, 0]
+    for sums, groups, text in (
+        ({one: 6}, None, "has no sum"),
+        ({one: 6, other: 1, "z": 1}, None, "has no label"),
+        ({"x": 6}, {one: "x"}, "has no group"),
+        ({one: 6.5, other: 1}, None, "no whole number"),
+        ({one: -1, other: 1}, None, "no whole number"),
+        ({one: math.nan, other: 1}, None, "no whole number"),
+        ({one: math.inf, other: 1}, None, "no whole number"),
+        ({one: "6", other: 1}, None, "no whole number"),
+        ({one: [1, 2], other: 1}, None, r"or such numbers of shape \(3,\)"),
+    ):
+        with pytest.raises(dpf.InputError, match=text):
+            table.fit_to_sums(sums, groups)
