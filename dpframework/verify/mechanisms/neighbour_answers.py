@@ -35,6 +35,7 @@ WIDTH = {1: 25, 2: 12}
 MOST_POINTS = {1: 4_000, 2: 120}  # how many points an axis has at most, roughly, by the number of coordinates
 BESIDE = (1, 2, 3, 5)  # beside how many other keys a key is new
 MOST_DRAWN = 400  # how many outputs are drawn, at most, if they cannot be listed
+DIRECTION_DRAWS = 16  # this many draws of noise show in which directions it goes
 CELLS = 16  # when a density is summed over cells, a scale of the noise is at least this many cells long
 THIN = -1000.0  # the logarithm of the size of a single real number, which has hardly any probability
 MOST_KNOWN, FEWER = 60, 8  # if this many outputs at most are known, an eighth of that number is drawn
@@ -291,7 +292,18 @@ def _grid(
         axes.append(start + stride * (np.arange(below, above + 1) + (0.5 if real else 0)))
     integer = np.int64 if calibration.unit == 1 and not real else np.float64
     points = [(np.array(point) * unit).astype(integer).reshape(one.shape) for point in itertools.product(*axes)]
-    return points, base.size * math.log(stride * unit if real else stride)
+    # Noise that keeps the sum of two numbers lies on a line, of whose points every stride-th one is listed.
+    directions = base.size if real or stride == 1 else _noise_directions(mechanism, calibration, one)
+    return points, directions * math.log(stride * unit if real else stride)
+
+
+def _noise_directions(mechanism: Mechanism, calibration: Calibration, answer: NDArray[Any]) -> int:
+    """Return in how many directions the noise of an answer goes: in fewer than it has numbers if a sum is kept."""
+    if answer.size == 1:
+        return 1
+    randomness = SeededRandomness(0).handed(mechanism.assumptions)
+    drawn = [output_numbers(mechanism.release(answer, calibration, randomness)) for _ in range(DIRECTION_DRAWS)]
+    return int(np.linalg.matrix_rank(np.array(drawn) - answer.ravel()))
 
 
 def has_real_density(mechanism: Mechanism, answer: Any, calibration: Calibration) -> bool:

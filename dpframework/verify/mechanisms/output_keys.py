@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -130,3 +130,21 @@ def _parts(output: Any) -> Iterator[float]:
             yield from _parts(part)
     elif isinstance(output, NUMBERS):
         yield from np.asarray(output, dtype=np.float64).ravel().tolist()
+
+
+def signs_in_histograms(noise: NDArray[np.float64], sizes: Sequence[int]) -> list[tuple[str, Any, Any]]:
+    """Return the signs of the differences between the noise of two cells, one sign for each of two histograms.
+
+    The noise of several histograms may be drawn so that their sums agree. Their cells are then correlated. But two
+    cells of one histogram can be exchanged, so each sign is likely to be either, whatever the other one is.
+
+    Parameters
+    ----------
+    noise
+        The noise of all cells of the histograms, shape (draws, cells).
+    sizes
+        The number of cells of each histogram.
+    """
+    places = [sum(sizes[:k]) for k, size in enumerate(sizes) if size > 1][:2]
+    signs = [np.sign(noise[:, place] - noise[:, place + 1]) for place in places]
+    return [("between histograms", signs[0], signs[1])] if len(signs) == 2 else []

@@ -19,7 +19,12 @@ from dpframework.facts.errors import InputError
 from dpframework.mechanisms import Calibration, Mechanism, Preview
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores
-from dpframework.verify.mechanisms.output_keys import exchange_last_parts, output_key, output_numbers
+from dpframework.verify.mechanisms.output_keys import (
+    exchange_last_parts,
+    output_key,
+    output_numbers,
+    signs_in_histograms,
+)
 from dpframework.verify.mechanisms.probe_query_answers import Probe
 from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, stated_density
 
@@ -218,12 +223,10 @@ class DrawnOutputs:
         # log-density is no sum over numbers, it states that they depend on each other.
         if self._numeric and numbers.shape[1] == np.size(self.answer) and self._adds_up():
             histograms, same_rows = self.calibration.facts.histograms, self.calibration.same_rows
-            # The noise of several histograms may be drawn so that their sums agree. Then the noise of a coordinate
-            # depends on that of others. So only two coordinates are compared, and none if neighbours have the same
-            # number of rows.
-            most = COMPARED if not histograms else 1 if same_rows else 2
-            others = numbers.T[1:most]
-            pairs += [("between coordinates", numbers[:, 0], other) for other in others]
+            # The noise of a histogram may be drawn so that its sum is kept if neighbours have the same number of rows.
+            most = COMPARED if not histograms else 2 if len(histograms) == 1 and not same_rows else 1
+            pairs += [("between coordinates", numbers[:, 0], other) for other in numbers.T[1:most]]
+            pairs += signs_in_histograms(numbers - np.asarray(self.answer, dtype=np.float64).ravel(), histograms)
         for words, one, other in pairs:
             if _varies(one) and _varies(other) and spearmanr(one, other).pvalue < FALSE_ALARM:
                 yield f"the draws are correlated {words}"
