@@ -224,8 +224,12 @@ def try_in_turn() -> None:
 
 
 def _try(study: Study, rows: int) -> TriedRun:
-    """Run a study on made-up rows, print the trial as a line of JSON, and return it."""
-    trial = TriedRun(rows, *measure(study, invent_table(study, rows)))
+    """Run a study on made-up rows, print the trial as a line of JSON, and return it.
+
+    If the number of rows is public, the trial is of a study of fewer rows, since a run refuses any other table.
+    """
+    tried = study if study.schema.rows is None else study.with_rows(rows)
+    trial = TriedRun(rows, *measure(tried, invent_table(tried, rows)))
     print(json.dumps(attrs.asdict(trial)), flush=True)
     return trial
 

@@ -240,9 +240,23 @@ class Study:
     @typechecked
     def with_epsilon(self, epsilon: Amount) -> Study:
         """Return a study with another epsilon and the same steps."""
+        made = self._copy()
+        made.budget = attrs.evolve(self.budget, epsilon=epsilon)
+        return made
+
+    def with_rows(self, rows: int) -> Study:
+        """Return a study of tables with this public number of rows. Its miners are planned for such a table."""
+        made = self._copy()
+        made.schema = attrs.evolve(self.schema, rows=rows)
+        for name, miner in made._miners.items():
+            made._nodes[name] = sequential(made._plan_miner(name, miner), name=name)
+        return made
+
+    def _copy(self) -> Study:
+        """Return a copy whose steps can be changed, and whose miners with shares get their parameters anew."""
         made = copy.copy(self)
-        made.budget, made._settled = attrs.evolve(self.budget, epsilon=epsilon), False
         made._nodes, made._miners, made._shares = dict(self._nodes), dict(self._miners), dict(self._shares)
+        made._settled = False
         return made
 
     def _repr_html_(self) -> str:

@@ -172,3 +172,23 @@ def test_a_miners_examples_grow_with_the_unit_and_a_studys_stay(tmp_path, monkey
     assert (list(one), relation) == (["exact"], (dpf.Relation.REPLACE_ONE,))
     assert [shown.schema.max_rows for shown in of_study.values()] == [50]
     assert (of_its_own, whom) == ((dpf.Relation.ADD_OR_REMOVE_ONE,), dpf.PrivacyUnit("who", 3))
+
+
+@pytest.mark.parametrize(("relation", "few"), [("replace-one", 31), ("add-or-remove-one", 30)])
+def test_a_study_with_a_large_public_number_of_rows_is_tested_with_a_smaller_one(tmp_path, capsys, relation, few):
+    """It was refused, and the only remedy was a schema that the study does not have."""
+    schema = tmp_path / "s.schema.toml"
+    schema.write_text(dpf.Schema(SCHEMA.attributes, rows=20_000).dumps())
+    study = tmp_path / "s.toml"
+    study.write_text(
+        f'''data = {{ path = "s.csv", schema = "s.schema.toml" }}
+        privacy = {{ epsilon = 1, relation = "{relation}" }}
+        step = [{{ name = "ill", miner = "histogram", epsilon = 1, params = {{ attribute = "ill" }} }}]'''
+    )
+    assert main(["verify", str(study), *FEW]) == 0
+    printed = capsys.readouterr()
+    assert f"tested with rows = {few} instead of the schema's 20,000" in printed.err
+    assert "every claim held" in printed.out
+    schema.write_text(dpf.Schema(SCHEMA.attributes, rows=20).dumps())
+    assert main(["verify", str(study), *FEW]) == 0
+    assert "instead of" not in capsys.readouterr().err

@@ -68,6 +68,20 @@ def test_a_forecast_is_found_in_another_process_and_its_trials_grow_to_the_rows_
     assert forecast(study(attribute="age"), 300).trials[-1].rows == 300
 
 
+def test_a_study_of_a_public_number_of_rows_is_tried_on_fewer_and_on_more() -> None:
+    """A run refuses a table with another number of rows than the schema's, and the forecast failed for that reason."""
+    public = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=5)], rows=2_000)
+    of = dpf.Study(public, epsilon=1, relation="replace-one", delta="1e-9")
+    of.add("ill", dpf.share("0.5", "marginals"))
+    of.add("age", dpf.share("0.3", "mean", attribute="age"))
+    of.add_plan("ages", dpf.step("ages", dpf.queries.Histogram(public["age"]), dpf.mechanisms.DiscreteLaplace(0.1)))
+    assert [trial.rows for trial in forecast(of).trials] == [1_000, 2_000]
+    assert forecast(of, 3_000).trials[-1].rows == 3_000
+    fewer = of.with_rows(50)
+    assert (fewer.schema.rows, of.schema.rows) == (50, 2_000)
+    assert fewer.run(invent_table(fewer, 50), seed=1)["ill"].total == dpf.results.Noisy(50, 0)
+
+
 @pytest.mark.parametrize(
     ("points", "target", "found"),
     [
