@@ -32,7 +32,8 @@ class CrosstabMiner(TableMiner):
     Parameters
     ----------
     attributes
-        Two or three names. Numeric attributes have the bins of the schema.
+        Two or three names. Numeric attributes have the bins of the schema. For more attributes, or for some of the rows
+        only, use `CountMiner` with `by` and `where`.
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
@@ -51,7 +52,10 @@ class CrosstabMiner(TableMiner):
         BasicMiner.__attrs_post_init__(self)
         named_once("attributes", self.attributes)
         if not 2 <= len(self.attributes) <= _MOST_ATTRIBUTES:
-            raise InputError(f"attributes has {len(self.attributes)} names; a cross table has two or three")
+            more = (
+                "; the miner 'count' with by, and the miner 'marginals', take more" if len(self.attributes) > 1 else ""
+            )
+            raise InputError(f"attributes has {len(self.attributes)} names; a cross table has two or three{more}")
 
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
         """Return the attributes of the cross table."""

@@ -96,7 +96,10 @@ def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
         problem = step.mechanism.misfit(facts) if facts.sensitivities else None
         of_rows = plan.unit.rows == 1 or step.mechanism.for_rows(plan.unit.rows) is not None
         if problem is None and not of_rows and plan.calibration(step) is None:
-            problem = f"has no claim for {plan.unit}; define Mechanism.for_rows"
+            remedy = "; define Mechanism.for_rows"
+            if plan.in_parts(step) and plan.calibrate(step, in_parts=False) is not None:
+                remedy = ", if these lie in different parts; use another mechanism, or release it outside of the parts"
+            problem = f"has no claim for {plan.unit}{remedy}"
         if problem is None:
             block, found = plan.index.place(step).block, plan.calibration(step)
             if block is not None and found is not None:

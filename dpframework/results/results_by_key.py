@@ -84,8 +84,14 @@ class ByKey:
         """Yield each key with its result. The key of all other rows is None."""
         yield from zip((*self.keys, None), self.results, strict=True)
 
-    def to_frame(self, attribute: str) -> pl.DataFrame:
-        """Return the dataframes of all results in one. The first column has the key, which is null for `other`."""
+    def to_frame(self, attribute: str = "key") -> pl.DataFrame:
+        """Return the dataframes of all results in one. The first column has the key, which is null for `other`.
+
+        Parameters
+        ----------
+        attribute
+            The name of the first column.
+        """
         import polars as pl
 
         frames = [

@@ -540,5 +540,8 @@ def test_a_cross_table_is_of_two_or_three_attributes(number: int) -> None:
     if number in (2, 3):
         assert dpf.miner("crosstab", epsilon=1, attributes=names).attributes == tuple(names)
     else:
-        with pytest.raises(dpf.InputError, match=f"attributes has {number} names; a cross table has two or three"):
+        with pytest.raises(
+            dpf.InputError, match=f"attributes has {number} names; a cross table has two or three"
+        ) as of:
             dpf.miner("crosstab", epsilon=1, attributes=names)
+        assert str(of.value).endswith("take more") == (number == 4)

@@ -802,3 +802,20 @@ def test_what_a_check_yields_in_place_of_findings_is_refused_with_its_name(
     plan = plan_of(count(), SCHEMA)
     with pytest.raises(dpf.InputError, match=rf"^check ACME001 \(ours only\) {re.escape(says)}"):
         list(dpf.Check("ACME001", "ours only", examine).findings(plan))
+
+
+def test_a_mechanism_without_a_claim_in_parts_is_told_from_one_without_any() -> None:
+    """Keys of a person with several rows have a claim with Gaussian noise, but not where parts may divide the rows."""
+    schema = dpf.Schema([dpf.Open("page"), dpf.Categorical("country", ["A", "B"])])
+    keys = dpf.step("keys", dpf.queries.Keys("page"), dpf.mechanisms.GaussianThreshold("0.01", "1e-6"))
+    found = {}
+    for name, node in (("whole", keys), ("parts", dpf.parallel(keys, by=schema["country"]))):
+        study = dpf.Study(schema, epsilon=1, delta="1e-5", unit="device", rows_per_unit=10)
+        study.add_plan("keys", node)
+        found[name] = [str(finding) for finding in study.plan().refusals()]
+    assert found["whole"] == []
+    (told,) = found["parts"]
+    assert told.endswith(
+        "has no claim for one device, by at most 10 of its rows, if these lie in different parts; use another "
+        "mechanism, or release it outside of the parts"
+    )

@@ -312,6 +312,7 @@ def test_results_by_key_end_with_those_of_all_others(monkeypatch: pytest.MonkeyP
     assert [key for key, _ in found.items()] == ["t000", "t001", None]
     assert ByKey.read(found.keys, found.to_dict()) == found
     assert found.to_frame("town")["town"].to_list() == ["t000"] * 2 + ["t001"] * 2 + [None] * 2
+    assert found.to_frame().equals(found.to_frame("key"))
     means = ByKey(("t000",), [Estimate("mean", 12_345.6, 12_000, 13_000), Estimate("mean", 1, 0, 2)])
     assert means.lines("town")[:2] == ["town        mean       95 %", "t000        1.235e+04  [1.2e+04, 1.3e+04]"]
     assert ByKey.read(means.keys, means.to_dict()) == means
