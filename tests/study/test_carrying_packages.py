@@ -144,7 +144,7 @@ def test_miners_and_checks_come_through_calls_of_pluggy(monkeypatch: pytest.Monk
         brought = dict(found.miners)
     assert brought == {}
     assert found.checks == built_in_components.dpframework_checks()  # these are kept, and it is said that none came
-    assert any("takes DP001" in problem.reason for problem in found.problems)
+    assert any("removes DP001" in problem.reason for problem in found.problems)
 
 
 def test_parameters_of_a_miner_are_the_fields_of_attrs(monkeypatch: pytest.MonkeyPatch) -> None:
