@@ -154,6 +154,22 @@ def bare_request(error: BaseException) -> BaseException:
     return SystemExit(code if type(code) is int and code in _SIGNAL_CODES else 1)
 
 
+def clear_locals(error: BaseException) -> None:
+    """Clear the local variables of all finished functions in the tracebacks of an error and of its causes.
+
+    They may hold rows and exact answers. Python shows none of them, but consoles, notebooks, test runners and services
+    that collect errors can. Files and lines stay.
+    """
+    left: list[BaseException | None] = [error]
+    cleared: set[int] = set()
+    while left:
+        one = left.pop()
+        if one is not None and id(one) not in cleared:
+            cleared.add(id(one))
+            traceback.clear_frames(one.__traceback__)
+            left += [one.__cause__, one.__context__]
+
+
 @contextlib.contextmanager
 def refuse_loops(subject: str) -> Iterator[None]:
     """Run a block that writes a value down. Refuse the value if it contains itself or is nested too deeply.

@@ -95,7 +95,7 @@ class ChargedRelease:
     """A charged release, with its rows and the public inputs of its query."""
 
     charge: Charge
-    rows: Any
+    rows: Any = attrs.field(repr=False)
     inputs: dict[str, Any]
 
 

@@ -8,7 +8,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import Accountant
-from dpframework.facts.errors import DPFrameworkError, InputError, RunStopped, is_failure
+from dpframework.facts.errors import DPFrameworkError, InputError, RunStopped, clear_locals, is_failure
 from dpframework.mechanisms.randomness import Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.plan.nodes import Sequential
 from dpframework.run.gate import Gate
@@ -69,7 +69,23 @@ class StudyRun:
         PlanRefused, InputError, RunStopped
             As in `Study.run`.
         """
-        observers = tuple(observers)
+        try:
+            return self._charge_and_make(table, seed, samplers, tuple(observers), accountant, ledger)
+        except BaseException as error:
+            if seed is None:
+                clear_locals(error)
+            raise
+
+    def _charge_and_make(
+        self,
+        table: Given,
+        seed: int | None,
+        samplers: str,
+        observers: tuple[Observer, ...],
+        accountant: Accountant[Any] | None,
+        ledger: Recorder | None,
+    ) -> Results:
+        """Check that the run may be made, and make it."""
         require_observers(observers)
         self.plan.require_checks()
         for name, node in self.nodes.items():

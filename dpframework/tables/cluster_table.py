@@ -10,6 +10,7 @@ import attrs
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.row_partitions import Cut
 from dpframework.tables.cluster_worker import Derivation, Mask, SampleOf
@@ -80,7 +81,7 @@ class OpenedTable:
 
 
 @final
-@attrs.frozen(eq=False, repr=False, weakref_slot=True)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields, weakref_slot=True)
 class ClusterRows:
     """Some rows of a table on a cluster.
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import DoesNotFit, InputError, NotOpened
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.tables.column_encoding import Unfit
 from dpframework.tables.shuffle_by_id_hash import IdFinding, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
@@ -75,7 +76,7 @@ class UnreachableAnswer:
     """A worker's answer that it cannot get the messages that it needs from another worker."""
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, field_transformer=hide_fields)
 class TallyAnswer:
     """A worker's answer with a count for each text."""
 

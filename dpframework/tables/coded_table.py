@@ -15,6 +15,7 @@ from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.notebook_html import html_line
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
@@ -39,7 +40,7 @@ def _as_keys(keys: Mapping[str, KeyColumn]) -> Mapping[str, KeyColumn]:
     return MappingProxyType(dict(keys))
 
 
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class Table:
     """A private table as codes of the values and bins that its schema lists.
 

@@ -20,6 +20,7 @@ from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeri
 from dpframework.facts.canonical_cells import Form, label_of, numbers_of, of_number, of_text
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit, InputError
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.open_attribute import Open
 from dpframework.tables.open_attribute_keys import KEY_CODES, NO_KEY, KeyBook, KeyColumn
 from dpframework.tables.plain_cell_series import Column, as_column, as_numbers, is_textual
@@ -34,7 +35,7 @@ _SMALL = 1 << 12  # columns of whole numbers below this are looked up in an arra
 MISSING, OUTSIDE = -1, -2
 
 
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class EncodedColumn:
     """One private column as codes.
 
@@ -87,7 +88,7 @@ class Unfit(enum.Enum):
     """The cell is missing, and the schema allows no missing values."""
 
 
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class EncodedCells:
     """The cells of one private column, before a policy (`OutOfDomain`) treats those that do not fit.
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.row_partitions import NOTHING_DERIVED, AttributeSources, Cut, number_of_parts, with_sources
 from dpframework.facts.schema import Schema
@@ -63,7 +64,7 @@ Selection: TypeAlias = "PartSelection | CaseColumn"
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class SelectedRows:
     """A handle of some rows of an engine's table. Public expressions say which rows these are.
 

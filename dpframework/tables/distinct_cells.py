@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.input_limits import MOST_CELL_BYTES
 from dpframework.tables.plain_cell_series import as_numbers
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _FEW = 500  # up to this number of texts, a loop takes less time than a call of polars
 
 
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class DistinctCells:
     """The distinct texts of a column, stripped, without nulls and blanks, and how many cells hold each. All is private.
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.logical_descriptions_of_rows import And, Below, Cases, Description, Equals, Not, Or
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.row_partitions import NOTHING_DERIVED, AttributeSources, Cut, attributes_of, with_sources
@@ -108,7 +109,7 @@ def without_values(name: str) -> InputError:
     )
 
 
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class Block:
     """Some rows of a private table, as integer codes of the values and bins that the schema lists.
 

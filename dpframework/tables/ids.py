@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.canonical_cells import EXACT, PLAIN, id_of_decimal, id_of_float, id_of_whole, of_id
 from dpframework.facts.errors import DoesNotFit, InputError
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.tables.plain_cell_series import is_missing, plain_cells
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ _ARROW_TYPES = [
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class Ids:
     """The ids of some rows.
 

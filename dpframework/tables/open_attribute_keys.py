@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.open_attribute import Open
 
 NO_KEY = 0  # the number for a row without a key
@@ -72,7 +73,7 @@ class KeyBook:
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class KeyColumn:
     """The keys of some rows.
 

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from dpframework.facts.errors import clear_locals
+
 OUT, ERR = 1, 2  # the process's file descriptors
 STREAMS = ("stdout", "stderr", "__stdout__", "__stderr__")
 
@@ -54,13 +56,19 @@ def silenced(*, streams: bool = False, words: bool = False) -> Iterator[None]:
     ----------
     streams
         Whether to drop logs and all output to standard output and standard error, even by C code. Reading needs this,
-        since libraries may print cells. A progress bar that must be seen needs its own file descriptor.
+        since libraries may print cells. A progress bar that must be seen needs its own file descriptor. An error of the
+        block also loses the local variables in its traceback.
     words
         Whether to drop logs and the output of Python code, but not that of C code. This takes only a few microseconds,
         so it can be done at each release.
     """
     with _warnings, _streams if streams else _words if words else contextlib.nullcontext(), np.errstate(all="ignore"):
-        yield
+        try:
+            yield
+        except BaseException as error:
+            if streams:
+                clear_locals(error)
+            raise
 
 
 class _Nowhere(io.TextIOBase):

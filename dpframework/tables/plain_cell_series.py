@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.canonical_cells import TRUTHS
 from dpframework.facts.errors import InputError, is_failure
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.input_limits import MOST_CELL_BYTES
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def quietly(action: Callable[[], T], sentence: str, kind: type[InputError] = Inp
     raise kind(sentence)
 
 
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class Column:
     """One private column.
 

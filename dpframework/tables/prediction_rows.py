@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.schema import Schema
 from dpframework.tables.cell_notation_reader import as_written
 from dpframework.tables.coded_table import Table
@@ -48,7 +49,7 @@ class UnknownCellWarning(UserWarning):
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class NewRows:
     """Rows to predict, which are not private, since they belong to whoever asks for a prediction.
 

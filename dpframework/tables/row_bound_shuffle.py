@@ -25,6 +25,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.open_attribute import Open
 from dpframework.tables.column_encoding import cells_of
 from dpframework.tables.contribution_bounding import choose_places, number_units, ranges, unit_keys
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 MOST_CHOSEN = 1 << 22
 
 
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class IdRows:
     """The rows of a piece, sorted by their ids.
 
@@ -89,7 +90,7 @@ class IdRows:
 
 
 @final
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, field_transformer=hide_fields)
 class BoundedRows(Shuffle[IdRows]):
     """A shuffle that keeps at most k rows of each unit, and marks the first row with each key."""
 

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.schema import Schema
 from dpframework.tables.column_encoding import Unfit, require_fit
 from dpframework.tables.ids import Ids, missing_ids, unfit_ids
@@ -60,7 +61,7 @@ class IdFinding(enum.Enum):
     """Two views have a common id that occurs once in each. Without such an id, the table is refused."""
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, field_transformer=hide_fields)
 class ShuffleFindings:
     """Facts about a piece or a bucket by which the strict policy, `OutOfDomain.ERROR`, may refuse the table (private).
 
@@ -84,7 +85,7 @@ class ShuffleFindings:
         return ShuffleFindings(self.ids | other.ids, self.unfit | other.unfit)
 
 
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class SpreadPiece(Generic[S]):
     """The result of reading a piece.
 
@@ -107,7 +108,7 @@ class SpreadPiece(Generic[S]):
         return "SpreadPiece(rows are private)"
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, field_transformer=hide_fields)
 class Shuffle(abc.ABC, Generic[S]):
     """The way in which pieces of a table become its rows. It holds no row, and is sent to the processes that read.
 

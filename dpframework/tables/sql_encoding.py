@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.domain_policies import OutOfDomain
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.schema import Schema
 from dpframework.tables.cell_notation_reader import read_cells
 from dpframework.tables.column_encoding import Unfit, cells_of, settle, stored_dtype, unfit
@@ -209,7 +210,7 @@ class SourceEncoder:
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class CellNumbers:
     """The distinct cells of a column, numbered in a temporary table and read into this process.
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes_by_side import attributes_of_views
 from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QueryStopped
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import finite_number
@@ -37,7 +38,7 @@ MOST_CELLS = 1 << 26  # the most cells of a cross table, which take 512 MiB
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
 class CodedTable:
     """A temporary table of codes in the database.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import MOST_ROWS, Schema
@@ -43,7 +44,7 @@ def require_public_counts(schema: Schema, rows: int, source: str) -> None:
         )
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, field_transformer=hide_fields)
 class RowFindings:
     """The findings about the rows of a table or of a part of it (private).
 

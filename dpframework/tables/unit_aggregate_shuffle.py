@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.schema_with_derived_columns import UnitRows
 from dpframework.tables.column_encoding import EncodedColumn
 from dpframework.tables.contribution_bounding import number_units
@@ -49,7 +50,7 @@ _PLACE = ("piece", "row")  # columns with the place of a unit's first row
 
 
 @final
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, field_transformer=hide_fields)
 class RowsOfUnits(Shuffle[None]):
     """A shuffle that makes one row from all rows of each unit."""
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from dpframework.facts.attributes_by_side import attributes_of_views
 from dpframework.facts.errors import DoesNotFit
+from dpframework.facts.hidden_fields import hide_fields
 from dpframework.tables.contribution_bounding import number_units
 from dpframework.tables.ids import exact_ids, ids_in
 from dpframework.tables.plain_cell_series import Column, as_column
@@ -50,7 +51,7 @@ _ID_COLUMNS = (
 
 
 @final
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, field_transformer=hide_fields)
 class JoinedRows(Shuffle[int]):
     """A shuffle that joins the rows of two views.
 
