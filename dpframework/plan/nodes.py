@@ -69,7 +69,7 @@ def validate_plan_name(instance: Any, attribute: Any, value: str) -> None:
     if not isinstance(value, str) or not re.fullmatch(f"[A-Za-z0-9]{NAME_CHARACTER}*", value):
         raise InputError(
             f"the name {value!r} cannot be used in a plan; "
-            "letters, digits, spaces and . _ = + - are accepted, a letter or digit first"
+            "letters from A to Z, digits, spaces and . _ = + - are accepted, a letter or digit first"
         )
 
 

@@ -35,6 +35,10 @@ class BlockRows(list[Block]):
         self.cache: dict[Hashable, Any] = {}
         self.around: RelatedCaches | None = None
 
+    def __repr__(self) -> str:
+        """Show nothing, since even the number of blocks depends on the number of rows."""
+        return "BlockRows(rows are private)"
+
 
 class BlockEngine(Engine):
     """An engine whose rows are a list of blocks in this process, in memory or in mapped files."""

@@ -24,7 +24,7 @@ from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.cluster_worker_answers import ReadAnswer
 from dpframework.tables.column_encoding import Unfit
 from dpframework.tables.csv_file import CsvFile
-from dpframework.tables. import InMemory
+from dpframework.tables.in_process_engines import InMemory
 from dpframework.tables.excel_file import ExcelFile
 from dpframework.tables.shuffle_by_id_hash import IdFinding, ShuffleFindings
 from dpframework.tables.sources import open_source
@@ -166,7 +166,7 @@ def test_rich_shows_no_row_of_a_table_and_of_an_engine() -> None:
     rows = InMemory().load(table)
     for value in (table, *rows, {"some": table}):
         require_hidden(shown_by_rich(value))
-    assert repr(rows) == "Rows(rows are private)"
+    assert repr(rows) == "BlockRows(rows are private)"
 
 
 @attrs.frozen

@@ -218,7 +218,7 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
         if wrong is not None:
             raise InputError(
                 f"{where}the name of a method with a miner cannot hold '{wrong}', since plans show this name; "
-                "letters, digits, spaces and . _ = + - are accepted"
+                "letters from A to Z, digits, spaces and . _ = + - are accepted"
             )
     params, grid = _parameters(form, where)
     return Method(
