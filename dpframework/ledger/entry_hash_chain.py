@@ -89,6 +89,10 @@ class Entry:
         return Head(self.number, self.hash)
 
 
+#: The one form of an entry's time, in UTC.
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+
 def canonical(form: Any) -> str:
     """Return the only JSON text that is accepted for an entry's content: keys sorted, no spaces, ASCII only."""
     return json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -141,7 +145,8 @@ class Transaction:
                 held = parsed_json(content)
                 # Only the canonical text is accepted. Other texts, such as one that has a key twice, could be read in
                 # two ways, so that two programs would see two ledgers with the same hash.
-                ours = canonical(held) == content
+                # The time is a time, since ledgers and reports quote it: a sentence there would be taken for theirs.
+                ours = canonical(held) == content and datetime.datetime.fromisoformat(time).strftime(_TIME) == time
             except (InputError, ValueError):
                 ours = False
             if not ours:
@@ -158,7 +163,7 @@ class Transaction:
     def append(self, kind: str, content: Mapping[str, Any]) -> Entry:
         """Append an entry after the head that `read` has set. It is stored on disk when the transaction ends."""
         number, previous = self.head.number + 1, self.head.hash
-        time = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        time = datetime.datetime.now(datetime.UTC).strftime(_TIME)
         text = canonical(content)
         entry = Entry(number, time, kind, content, previous, hash_entry(previous, number, time, kind, text))
         self._connection.execute(

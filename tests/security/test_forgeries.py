@@ -662,6 +662,10 @@ STRANGE: dict[str, Callable[[Entry], Entry]] = {
     "true for 1": lambda one: one.changed(runs=True),
     "a kind that is unknown": lambda one: attrs.evolve(one, kind="Approval"),
     "a kind that looks alike": lambda one: attrs.evolve(one, kind="appr\N{CYRILLIC SMALL LETTER O}val"),
+    "a sentence for its time": lambda one: attrs.evolve(one, time=f"{one.time} for any number of runs"),
+    "no time": lambda one: attrs.evolve(one, time=""),
+    "a day that is not": lambda one: attrs.evolve(one, time="2026-02-30T00:00:00Z"),
+    "a time in another form": lambda one: attrs.evolve(one, time="2026-2-3T00:00:00Z"),
     "a text in a list": lambda one: attrs.evolve(one, text=f"[{one.text}]"),
 }
 
