@@ -31,7 +31,11 @@ def test_a_cell_that_is_kept_is_found_by_its_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"values": 1, "seconds": 1}', '{"values": {"a": "x"}, "seconds": 1}']
+    "text",
+    [
+        *("", "{", "[]", "{}", '{"values": 1, "seconds": 1}', '{"values": {"a": "x"}, "seconds": 1}'),
+        '{"values": {"a": 1}, "seconds": 1' + "0" * 400 + "}",  # no float can hold it
+    ],
 )
 def test_a_file_that_is_not_whole_is_no_finished_cell(tmp_path: Path, text: str) -> None:
     with open_store(tmp_path / "out") as store:

@@ -165,6 +165,16 @@ def test_another_file_is_refused_in_one_sentence(tmp_path, text, says):
     assert "\n" not in str(caught.value)
 
 
+def test_a_tightness_that_no_float_can_hold_is_refused(tmp_path, records):
+    file = tmp_path / "verified.json"
+    VerificationRecords().record(file, records)
+    form = json.loads(file.read_text())
+    form["records"][0]["tightness"] = 10**400
+    file.write_text(json.dumps(form))
+    with pytest.raises(dpf.InputError, match="tightness"):
+        VerificationRecords.load(file)
+
+
 # --- a ledger -------------------------------------------------------------------------------------------------------
 
 

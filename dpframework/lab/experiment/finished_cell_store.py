@@ -106,7 +106,7 @@ class Store:
         """Return, by key, the given cells that are finished. A cell whose file is incomplete does not count."""
         found = {}
         for key, cell in cells:
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
                 form = parsed_json(self._path(key).read_text(encoding="utf-8"))
                 values = {str(name): float(value) for name, value in form["values"].items()}
                 found[key] = FinishedCell(cell, key, values, float(form["seconds"]))
