@@ -24,8 +24,8 @@ from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.cluster_worker_answers import ReadAnswer
 from dpframework.tables.column_encoding import Unfit
 from dpframework.tables.csv_file import CsvFile
-from dpframework.tables.in_process_engines import InMemory
 from dpframework.tables.excel_file import ExcelFile
+from dpframework.tables.in_process_engines import InMemory
 from dpframework.tables.shuffle_by_id_hash import IdFinding, ShuffleFindings
 from dpframework.tables.sources import open_source
 from dpframework.tables.table_builder import RowFindings
