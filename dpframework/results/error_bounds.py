@@ -104,6 +104,10 @@ class ErrorBound:
         Errors that are not caused by noise, one sentence for each.
     steps
         The paths, in the plan, of the steps whose noise causes the error.
+    numbers
+        The place, in the result, of the numbers that the bound is about: attributes' names and keys, joined by `/`,
+        such as "counts/ill". Empty for all numbers of the result. None if this is not said; then verification only
+        tests that the bound holds for some number of the result, or of the steps.
 
     Examples
     --------
@@ -127,6 +131,7 @@ class ErrorBound:
     note: str = ""
     biases: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
     steps: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
+    numbers: str | None = None
 
     @property
     def confidence(self) -> float:

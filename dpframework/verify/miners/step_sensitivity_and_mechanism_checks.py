@@ -30,6 +30,7 @@ from dpframework.verify.miners.query_trace import (
     trace_queries,
 )
 from dpframework.verify.miners.replays_on_other_schemas import files_of_plan, run_problems
+from dpframework.verify.miners.stated_error_check import error_problems
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.plugin_code_and_constants import is_foreign
 from dpframework.verify.queries.answers_in_other_process import LocalAnswer, OtherProcess, differences
@@ -124,7 +125,8 @@ class StepChecks:
                 self._search_part(subject, asked, patience)
                 self._note(subject, asked, searched)
         if is_foreign(subject.miner):
-            self.runs += [f"{subject.relation}: {what}" for what in files_of_plan(subject)]
+            wrong = (*files_of_plan(subject), *error_problems(subject, self._seed, patience, self._left_out))
+            self.runs += [f"{subject.relation}: {what}" for what in wrong]
             for variant in subject_variants(subject):
                 self._check_variant(variant, own, patience)
 
