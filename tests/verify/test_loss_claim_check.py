@@ -13,9 +13,9 @@ import dpframework as dpf
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import ByRelation, Relation
 from dpframework.mechanisms import Calibration, DiscreteLaplace, KNorm
-from dpframework.queries import Marginals
+from dpframework.queries import Marginals, Norm, QueryFacts, Sensitivity
 from dpframework.verify.mechanisms.loss_claim_check import KINK, SLACK, _LossComparison, check_losses
-from dpframework.verify.mechanisms.neighbour_answers import invent_answers
+from dpframework.verify.mechanisms.neighbour_answers import invent_answers, shifts
 from dpframework.verify.mechanisms.sampler_statistics import with_scale
 from dpframework.verify.search_time_limit import Patience
 
@@ -63,3 +63,20 @@ def test_noise_that_keeps_a_sum_is_compared_on_its_line(mechanism: type[KNorm], 
     counts = Marginals([dpf.Boolean("ill")]).facts()
     report = check_losses(mechanism(epsilon), given=[invent_answers(counts)], relations=[Relation.REPLACE_ONE])
     assert report.passed == (mechanism is KNorm), report
+
+
+@pytest.mark.parametrize("replaced", [None, 4])
+def test_no_number_changes_by_a_rise_and_a_fall_that_a_replaced_row_makes_in_different_numbers(replaced: Any) -> None:
+    """Counts of a row in two cells, such as pairs of neighbouring pages: their event was called too small."""
+    facts = QueryFacts("pairs", "pairs", (), True, 4, [Sensitivity(Norm.L1, 2, replaced, fall=0, source="a test")])
+    changes = {tuple(change) for change in shifts(facts, Relation.REPLACE_ONE, 2)}
+    assert (2, -2) in changes
+    assert max(abs(number) for change in changes for number in change) == 2
+    report = check_losses(DiscreteLaplace(1), given=[invent_answers(facts)])
+    assert report.passed, str(report)
+    assert report.tightness == pytest.approx(1, abs=0.01)
+
+
+def test_a_number_that_rows_raise_and_lower_changes_by_both() -> None:
+    facts = QueryFacts("changes", "changes", (), True, 2, [Sensitivity(Norm.SQUARED_L2, 4, source="a test")])
+    assert max(abs(number) for change in shifts(facts, Relation.REPLACE_ONE, 2) for number in change) == 4

@@ -221,7 +221,23 @@ def _share_of_longest(facts: QueryFacts, relation: Relation, change: Floats) -> 
     """Return the largest ratio of a change to a declared sensitivity, over all norms and spreads."""
     shares = [_length(norm, change) / longest for norm, longest in _longest_by_norm(facts, relation).items()]
     spreads = [s.spread.under(relation) for s in facts.sensitivities if s.norm is Norm.LINF]
+    replaced = [s for s in facts.sensitivities if relation is Relation.REPLACE_ONE and s.norm is not Norm.LINF]
+    shares += [share for one in replaced if (share := _share_of_directions(one, change)) is not None]
     return max(shares + [float(np.ptp(change)) / float(spread) for spread in spreads if spread])
+
+
+def _share_of_directions(declared: Sensitivity, change: Floats) -> float | None:
+    """Return the ratio of all that rises, or falls, to the most if a row is replaced. None if that is not declared.
+
+    The row that enters may raise some numbers, and the one that leaves may lower what it had raised. So if rows only
+    raise numbers, no single number changes by the sum of both.
+    """
+    if declared.rise is None or declared.fall is None:
+        return None
+    power = 0.5 if declared.norm is Norm.SQUARED_L2 else 1.0
+    most = float(declared.rise) ** power + float(declared.fall) ** power
+    moved = max(_length(declared.norm, np.maximum(change, 0)), _length(declared.norm, np.maximum(-change, 0)))
+    return moved / most if most else None
 
 
 def _length(norm: Norm, change: Floats) -> float:
