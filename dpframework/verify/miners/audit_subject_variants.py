@@ -20,6 +20,7 @@ import attrs
 from dpframework.facts.privacy_losses import exact
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.schema import Schema
+from dpframework.plan.nodes import Repeat, Step
 from dpframework.queries import Query, QueryFacts
 from dpframework.run.miner_base_and_examples import Example, Miner
 from dpframework.verify.mechanisms.loss_claim_check import UNIT
@@ -97,17 +98,17 @@ def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
     for how, schema in schemas:
         more_rows = schema.attributes == subject.schema.attributes
         yield SubjectVariant(how, attrs.evolve(subject, schema=schema, kinds=()), more_rows=more_rows)
-    for how, miner in miners:
-        yield SubjectVariant(how, attrs.evolve(subject, miner=miner))
     further = list(further_schemas(subject.schema))
+    larger = [(how, schema) for how, schema in further if len(schema) > len(subject.schema)]
+    for how, miner in miners:
+        yield _where_planned(how, attrs.evolve(subject, miner=miner), larger)
     for how, schema in further:
         more = schema.attributes[: len(subject.schema)] == subject.schema.attributes
         changed = attrs.evolve(subject, schema=schema, kinds=())
         yield SubjectVariant(how, changed, brief=True, more_attributes=more)
-    for how, miner in (*smaller_miners(subject.miner), *further_miners(subject.miner, subject.schema)):
-        yield SubjectVariant(how, attrs.evolve(subject, miner=miner), brief=True)
-    for how, miner in _beyond_constants(subject, miners):
-        yield SubjectVariant(how, attrs.evolve(subject, miner=miner), brief=True)
+    of_numbers = smaller_miners(subject.miner), further_miners(subject.miner, subject.schema)
+    for how, miner in (*itertools.chain(*of_numbers), *_beyond_constants(subject, miners)):
+        yield attrs.evolve(_where_planned(how, attrs.evolve(subject, miner=miner), larger), brief=True)
     for how, schema in schemas_of_other_sizes(subject.schema, subject.by.rows):
         yield SubjectVariant(how, attrs.evolve(subject, schema=schema, kinds=()), more_rows=True, brief=True)
     if subject.by.rows == 1 and type(subject.miner).for_study is not Miner.for_study:  # else it plans no other way
@@ -142,6 +143,19 @@ def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
         if (both := _changed_together(subject.miner, miner, other_miner)) is not None:
             changed = attrs.evolve(subject, miner=both)
             yield SubjectVariant(f"{how} and {beside.removeprefix('with ')}", changed, brief=True)
+
+
+def _where_planned(how: str, subject: Subject, larger: Iterable[tuple[str, Schema]]) -> SubjectVariant:
+    """Return a subject on its schema or, if the miner refuses that, on the first schema with more attributes that fits.
+
+    An example may have too few attributes for other parameters, such as three flags for two sets of three.
+    """
+    for where, schema in (("", subject.schema), *larger):
+        changed = subject if not where else attrs.evolve(subject, schema=schema, kinds=())
+        with contextlib.suppress(Exception):
+            if changed.plan is not None:
+                return SubjectVariant(f"{where}, {how}" if where else how, changed)
+    return SubjectVariant(how, subject)  # the miner refuses the parameter
 
 
 def _changed_together(miner: Miner, one: Miner, other: Miner) -> Miner | None:
@@ -187,8 +201,14 @@ def _beyond_constants(subject: Subject, miners: Iterable[tuple[str, Miner]]) -> 
 
 
 def _size(subject: Subject) -> int:
-    """Return the number of numbers that all steps of a subject's plan release."""
-    return sum(facts.answer_length or 1 for facts in _facts(subject))
+    """Return the number of numbers that all steps of a subject's plan release, each as often as it is repeated."""
+    nodes, times = subject.plan.index.nodes, list[int]()
+    for placed in nodes:  # each stands behind its parent
+        above = None if placed.parent is None else nodes[placed.parent].node
+        repeated = above.times if isinstance(above, Repeat) else 1
+        times.append(repeated * (1 if placed.parent is None else times[placed.parent]))
+    steps = ((placed.node, number) for placed, number in zip(nodes, times, strict=True))
+    return sum((node.facts.answer_length or 1) * number for node, number in steps if isinstance(node, Step))
 
 
 def _with_public_sizes(subject: Subject, others: Iterable[tuple[str, Schema]]) -> Iterator[tuple[str, Schema]]:

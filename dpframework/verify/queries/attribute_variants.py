@@ -13,6 +13,7 @@ from dpframework.facts.attributes import Attribute, Categorical, Numeric
 
 MORE = "one more é"  # the label of the value that is added to an attribute; it has more bytes than letters
 VALUES = 300  # a number of values for which codes need more than 8 bits
+SMALL = 1 / 4  # a size of numbers whose squares are smaller than they
 FLAGS = 9  # a number of flags for which a byte is too short
 MOST_CELLS = 1 << 16  # the most cells of the cross table of all attributes where flags are added
 LATER = 10  # by how much a number within a label is enlarged, and reduced
@@ -55,6 +56,19 @@ def with_negative(attribute: Attribute) -> Attribute:
 def with_missing(attribute: Attribute) -> Attribute:
     """Return the attribute with missing cells."""
     return attrs.evolve(attribute, missing=True)
+
+
+def with_small(attribute: Attribute) -> Attribute:
+    """Return a numeric attribute whose larger bound is a quarter, or 4 if its bounds are below 1 already.
+
+    The square of a number below 1 is smaller than the number.
+    """
+    if not isinstance(attribute, Numeric):
+        return attribute
+    most = max(abs(attribute.lower), abs(attribute.upper))
+    by = (SMALL if most >= 1 else 1 / SMALL) / most
+    lower, upper, cuts = attribute.lower * by, attribute.upper * by, [cut * by for cut in attribute.cuts]
+    return attrs.evolve(attribute, lower=lower, upper=upper, cuts=cuts)
 
 
 def with_wider(attribute: Numeric) -> Numeric:

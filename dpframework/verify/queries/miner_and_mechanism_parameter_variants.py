@@ -243,8 +243,8 @@ def further_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     """Yield copies of an example's miner that `related_miners` lacks, each with a text that says what is changed.
 
     - A number becomes each of a few numbers that the code compares with something. A whole number is halved. A real
-      number is made a quarter larger. A duration is made a quarter longer, more than
-      twice as long, and negative.
+      number is made a quarter larger. A share, between 0 and 1, becomes the rest of 1. A duration is made a quarter
+      longer, more than twice as long, and negative.
     - A date is moved by more than a year, in both directions.
     - A set gets one more element: a larger number, or another attribute. A range gets one more element at its end.
     - In a text, each of the first numbers is made one larger. Bands such as "0-17,18-64" then overlap.
@@ -268,7 +268,7 @@ def further_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     >>> import dpframework as dpf
     >>> schema = Schema([dpf.Numeric("age", 0, 90, bins=9)])
     >>> [how for how, _ in further_miners(dpf.miner("quantile", attribute="age", quantile=0.4, epsilon=1), schema)]
-    ['with quantile = Fraction(1, 2)']
+    ['with quantile = Fraction(1, 2)', 'with quantile = Fraction(3, 5)']
     """
     for field, given in _own_parameters(miner):
         compared = _numbers_compared(type(miner), field.name, given)
@@ -330,6 +330,8 @@ def _further_values(given: Any, schema: Schema) -> Iterator[Any]:
         yield from (own for own in listed if own != given)
     elif type(given) in (float, Fraction, Decimal, np.float64):
         yield given * 5 / 4
+        if 0 < given < 1:
+            yield type(given)(1) - given if 2 * given != 1 else given * 7 / 4
     elif isinstance(given, datetime.timedelta):
         yield from (given * 5 / 4, given * 9 / 4, -given)
     elif isinstance(given, np.timedelta64):

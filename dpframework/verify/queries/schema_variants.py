@@ -27,6 +27,7 @@ from dpframework.verify.queries.attribute_variants import (
     with_negative,
     with_positive,
     with_shift,
+    with_small,
     with_uneven_bins,
     with_value,
     with_wider,
@@ -100,6 +101,7 @@ def further_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
     on the example's schema with missing cells and numbers below 0 [-16.0, -16.0] [True, True]
     on the example's schema with missing cells and numbers above 0 [16.0, 16.0] [True, True]
     on the example's schema with 300 bins of age [0.0, 0.0] [False, False]
+    on the example's schema with other sizes of numbers [0.0, 0.0] [False, False]
     """
     listed = [own for own in schema if not isinstance(own, Open)]
     if schema.derivation or not listed:
@@ -128,6 +130,7 @@ def further_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
         tried.append(
             (f"with {VALUES} bins of {numeric[0].name}", lambda: replaced(numeric[0], with_many_bins(numeric[0])))
         )
+        tried.append(("with other sizes of numbers", lambda: of_each(with_small)))
     if flags := more_flags(listed, schema.names):
         tried.append((f"with {len(flags)} more attributes of {flags[0].size} values", lambda: [*schema, *flags]))
     if (later := of_each(with_later_labels)) != list(schema):

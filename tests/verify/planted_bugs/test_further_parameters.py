@@ -251,6 +251,7 @@ def test_parameters_of_further_kinds_are_changed():
     found = list(further_miners(Various(), ITEMS))
     assert [how for how, _ in found] == [
         "with share = Fraction(5, 8)",
+        "with share = Fraction(7, 8)",
         f"with hours = {np.timedelta64(4, 'h')!r}",
         f"with hours = {np.timedelta64(-3, 'h')!r}",
         "with since = datetime.date(2021, 2, 4)",
@@ -264,7 +265,7 @@ def test_parameters_of_further_kinds_are_changed():
         "with labels = ('5-10', 'b')",
         "with bounds = {'ill': range(0, 3)}",
     ]
-    assert found[2][1].hours == np.timedelta64(-3, "h")
+    assert found[3][1].hours == np.timedelta64(-3, "h")
 
 
 def test_no_number_is_made_so_large_that_the_plan_explodes():
