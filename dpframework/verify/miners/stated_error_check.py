@@ -172,7 +172,7 @@ def _tables(subject: Subject) -> Iterator[Rows]:
     about, most = size.about, size.most or max(SIZES)
     numbers = (min(about, MOST_ROWS),) if about else tuple(sorted({min(number, most) for number in SIZES}))
     for number in numbers:
-        yield fit_rows(subject, bytes(np.arange(number) % kinds))
+        yield fit_rows(subject, bytes(k % kinds for k in range(number)))
     yield fit_rows(subject, bytes([kinds - 1]) * numbers[-1])
 
 

@@ -16,7 +16,7 @@ import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
 from dpframework.results import BoundKind, ErrorBound, Estimate, Frequencies, Noisy
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.stated_error_check import error_problems
+from dpframework.verify.miners.stated_error_check import _tables, error_problems
 from dpframework.verify.search_time_limit import Patience
 
 LABELS = ["A", "B", "C", "D", "E"]
@@ -179,3 +179,12 @@ def test_a_bound_that_does_not_name_its_numbers_is_listed() -> None:
     (one,) = left_out
     assert "the error bound of 'counts'" in one
     assert "ErrorBound.numbers" in one
+
+
+def test_tables_have_as_many_rows_as_the_schema_says() -> None:
+    """A bound for about 400 rows says nothing about other numbers of rows."""
+    for rows, numbers in ((400, {400}), (None, {30, 500})):
+        schema = attrs.evolve(SCHEMA, about_rows=rows)
+        tables = list(_tables(Subject(TenthOfBound(Version(True)), schema, Relation.ADD_OR_REMOVE_ONE)))
+        assert {len(table) for table in tables} == numbers
+        assert len(set(tables[0])) > len(set(tables[-1])) == 1
