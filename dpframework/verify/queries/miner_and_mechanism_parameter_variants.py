@@ -50,6 +50,7 @@ SHOWN = 100  # how many letters of a text, or of an object of a plugin's own are
 _SHORT = Repr()
 _SHORT.maxother = _SHORT.maxstring = SHOWN
 MOST_COMPARED = 3  # how many numbers that the code compares with others are tried for one parameter
+MOST_DOUBLED = 9  # the largest whole number that is doubled where only the costs of a plan are compared
 MOST = 4  # how many further values of one parameter are tried
 #: Other budgets, as shares of the example's. The middle ones are no decimals, so that rounded parts of them show.
 AMOUNTS = (Fraction(1, 1_000), Fraction(5, 7), Fraction(17, 19), Fraction(13, 11), Fraction(1_000))
@@ -288,9 +289,10 @@ def _numbers_compared(kind: type[Any], name: str, given: Any) -> list[Any]:
 def with_other_costs(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     """Yield copies of an example's miner whose plans may cost more or less, each with a text that says what is changed.
 
-    They are those of `with_other_numbers`, and copies with a smaller and a larger `epsilon` or `rho`. With a small
-    budget, a plan costs too much if one of its steps has a least budget of its own. With a budget that is no decimal,
-    parts of it that are rounded may add up to more.
+    They are those of `with_other_numbers`, copies in which a whole number is 1, half as large, or twice as large
+    and one more, and copies with a smaller and a larger `epsilon` or `rho`. Shares of a budget may add up for some
+    numbers of rounds only. With a small budget, a plan costs too much if one of its steps has a least budget of its
+    own. With a budget that is no decimal, parts of it that are rounded may add up to more.
 
     Parameters
     ----------
@@ -311,6 +313,11 @@ def with_other_costs(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]
     with epsilon = 2000
     """
     yield from with_other_numbers(miner, schema)
+    for field, given in _own_parameters(miner):
+        if type(given) is int and 0 < given <= MOST_DOUBLED:  # a plan for a much larger number may be too large
+            for number in dict.fromkeys((1, given // 2, 2 * given + 1)):
+                if number not in (given, given + 1):
+                    yield from with_parameter(miner, field.name, number)
     for name in SPENT[:2]:
         given: Any = getattr(miner, name, None)
         for share in AMOUNTS if isinstance(given, (*NUMBERS, str)) else ():

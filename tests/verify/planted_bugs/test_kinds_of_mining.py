@@ -17,9 +17,11 @@ from verify.planted_bugs.test_beside_the_examples import ADD
 from verify.planted_bugs.test_other_parameters_and_sizes import Adds, Makes
 
 import dpframework as dpf
+from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import CandidateScores, Norm, Sensitivity
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.audit_subject_variants import subject_variants
+from dpframework.verify.queries.miner_and_mechanism_parameter_variants import with_other_costs
 
 BASKETS = dpf.Schema([dpf.Boolean("bread"), dpf.Boolean("milk"), dpf.Boolean("tea")])
 WARDS = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("ward", ["x", "y"])])
@@ -133,7 +135,7 @@ def test_repeated_releases_count_where_a_plan_may_become_too_large():
         rounds: int = 2
 
         def plan(self, schema):
-            once = dpf.step("rows", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1))
+            once = dpf.step("rows", dpf.queries.Count(), DiscreteLaplace(1))
             return dpf.repeat(self.rounds, once)
 
         def mine(self, table):
@@ -143,3 +145,49 @@ def test_repeated_releases_count_where_a_plan_may_become_too_large():
     found = [one.how for one in subject_variants(Subject(Rounds(), WARDS, ADD))]
     assert "with rounds = 6" in found
     assert not any("65537" in how for how in found)
+
+
+@attrs.frozen
+class Halving(dpf.Miner):
+    """Spends half of the budget in the first round, a quarter in the second, and an eighth in each later one."""
+
+    name = "halving"
+    rounds: int = attrs.field(default=2, validator=attrs.validators.ge(1))
+    least: int = 3
+    epsilon: Fraction = Fraction(1)
+
+    def plan(self, schema):
+        shares = [self.epsilon / 2 ** min(k + 1, self.least) for k in range(self.rounds)]
+        counts = [dpf.step(f"rows{k}", dpf.queries.Count(), DiscreteLaplace(share)) for k, share in enumerate(shares)]
+        return dpf.sequential(*counts)
+
+    def mine(self, table):
+        return [table.release(f"rows{k}") for k in range(self.rounds)]
+
+
+@attrs.frozen
+class OneFree(Halving):
+    """Spends the whole budget twice if there is one round only."""
+
+    name = "one-free"
+    rounds: int = attrs.field(default=4, validator=attrs.validators.ge(1))
+
+    def plan(self, schema):
+        share = self.epsilon / self.rounds
+        count = dpf.step("rows0", dpf.queries.Count(), DiscreteLaplace(share))
+        every = dpf.step("more", dpf.queries.Count(), DiscreteLaplace(share))
+        return dpf.sequential(count, every) if self.rounds == 1 else dpf.repeat(self.rounds, count)
+
+
+@pytest.mark.parametrize(
+    ("miner", "wrong"),
+    [
+        (Halving(), {"with rounds = 5"}),
+        (Halving(least=9), set()),
+        (OneFree(), {"with rounds = 1"}),
+    ],
+)
+def test_budgets_that_add_up_for_some_numbers_of_rounds_only_are_found(miner: Halving, wrong: set[str]) -> None:
+    tried = [("as it is", miner), *with_other_costs(miner, WARDS)]
+    rounds = [(how, other) for how, other in tried if other.rounds > 0 and other.least == miner.least]
+    assert {how for how, other in rounds if Subject(other, WARDS, ADD).overspent} == wrong

@@ -183,8 +183,8 @@ def test_a_bound_that_does_not_name_its_numbers_is_listed() -> None:
 
 def test_tables_have_as_many_rows_as_the_schema_says() -> None:
     """A bound for about 400 rows says nothing about other numbers of rows."""
-    for rows, numbers in ((400, {400}), (None, {30, 500})):
+    for rows, numbers in ((400, {400}), (None, {30, 500}), (10**7, set())):
         schema = attrs.evolve(SCHEMA, about_rows=rows)
         tables = list(_tables(Subject(TenthOfBound(Version(True)), schema, Relation.ADD_OR_REMOVE_ONE)))
         assert {len(table) for table in tables} == numbers
-        assert len(set(tables[0])) > len(set(tables[-1])) == 1
+        assert not tables or len(set(tables[0])) > len(set(tables[-1])) == 1
