@@ -313,10 +313,10 @@ def with_other_costs(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]
     with epsilon = 2000
     """
     yield from with_other_numbers(miner, schema)
-    for field, given in _own_parameters(miner):
-        if type(given) is int and 0 < given <= MOST_DOUBLED:  # a plan for a much larger number may be too large
-            for number in dict.fromkeys((1, given // 2, 2 * given + 1)):
-                if number not in (given, given + 1):
+    for field, rounds in _own_parameters(miner):
+        if type(rounds) is int and 0 < rounds <= MOST_DOUBLED:  # a plan for a much larger number may be too large
+            for number in dict.fromkeys((1, rounds // 2, 2 * rounds + 1)):
+                if number not in (rounds, rounds + 1):
                     yield from with_parameter(miner, field.name, number)
     for name in SPENT[:2]:
         given: Any = getattr(miner, name, None)
