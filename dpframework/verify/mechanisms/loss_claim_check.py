@@ -26,6 +26,7 @@ A release that fails has no density. So it is also tested that releases are poss
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,13 +44,21 @@ from dpframework.facts.privacy_unit import UnitChange
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores, QueryFacts
+from dpframework.verify.mechanisms.loss_curve import LossCurve
 from dpframework.verify.mechanisms.loss_report import DELTA, TOLERANCE, LossClaim, LossReport
-from dpframework.verify.mechanisms.losses_on_unusual_answers import weigh_other_answers
+from dpframework.verify.mechanisms.losses_on_unusual_answers import (
+    AMOUNTS,
+    DELTA_AMOUNTS,
+    mechanism_variants,
+    takes_other_lengths,
+    weigh_other_answers,
+)
 from dpframework.verify.mechanisms.neighbour_answers import THIN, WIDTH, Answers, answers_of, list_outputs, unit_answers
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, refusal, stated_density
 from dpframework.verify.mechanisms.sampler_statistics import renyi_at_least
 from dpframework.verify.miners.neighbour_pair_search import last_before
+from dpframework.verify.plugin_code_and_constants import is_foreign
 from dpframework.verify.search_time_limit import Patience
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)  # the orders of the Renyi divergences
@@ -100,6 +109,7 @@ def check_losses(
     for asked in queries:
         for relation in relations:
             served += checked.compare_all(asked, relation)
+            checked.compare_variants(asked, relation)
     for integer in (True, False):
         # The query with the longest answer stands for all queries of whole numbers, or of real ones.
         alike = [asked.facts for asked in queries if asked.facts.integer is integer]
@@ -148,6 +158,27 @@ class _LossComparison:
             self.wrong.append(f"{asked.facts.text}, {relation}: {error}")
         return calibration is not None
 
+    def compare_variants(self, asked: Answers, relation: Relation) -> None:
+        """Compare the claims with other parameters of the mechanism's own, and a plugin's at other amounts to spend.
+
+        This is for answers that `compare_others` does not make up, such as counts by key. Claims that hold are left
+        out.
+        """
+        amounts = (AMOUNTS[::3], DELTA_AMOUNTS[-1:]) if is_foreign(self.mechanism) else ((), ())
+        for how, other, _ in mechanism_variants(self.mechanism, *amounts):
+            if self.patience.over:
+                return
+            with contextlib.suppress(InputError):  # the mechanism refuses such facts, and so claims nothing for them
+                calibration = other.calibrate(asked.facts, relation)
+                first = next(asked.pairs(other, calibration, relation), None) if calibration else None
+                if first is None or (isinstance(first[0], np.ndarray) and takes_other_lengths(other, asked.facts)):
+                    continue
+                facts = attrs.evolve(asked.facts, text=f"{asked.facts.text}, {how}")
+                alike = _LossComparison(other, self.patience)
+                alike.compare_all(attrs.evolve(asked, facts=facts), relation)
+                self.claims += [claim for claim in alike.claims if not claim.holds]
+                self.wrong += alike.wrong
+
     def compare(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
         """Compare every claim about one query under one relation with the largest loss over its pairs of answers."""
         where = f"{asked.facts.text}, {relation}"
@@ -194,14 +225,14 @@ class _LossComparison:
                 self.wrong.append(f"{where}: a log-density is not a number")
                 continue
             claims = []
-            whole, rough = ([_Curve(*pair, coarse) for pair in weighed.whole] for coarse in (False, True))
+            whole, rough = ([LossCurve(*pair, coarse) for pair in weighed.whole] for coarse in (False, True))
             pure, rho = losses.pure.under(relation), losses.zcdp.under(relation)
             if exact:
                 slack = _slack_beside_delta(exact, weighed.in_cells)
                 claims += [] if pure is None else [_claim_beside_delta(where, pure, exact, whole, slack)]
                 rho = None
             elif pure is not None:
-                found = max((_Curve(*pair, False).epsilon for pair in pairs), default=0.0)
+                found = max((LossCurve(*pair, False).epsilon for pair in pairs), default=0.0)
                 claims.append(LossClaim(where, "epsilon", float(pure), found, SLACK["epsilon"]))
             if rho is not None:
                 for order in ORDERS:
@@ -224,12 +255,12 @@ class _LossComparison:
         if exact is not None:
             self.claims += self._event(f"{asked.facts.text}, {relation}", curves, calibration, relation, exact)
 
-    def _curves(self, asked: Answers, calibration: Calibration, relation: Relation) -> list[_Curve]:
+    def _curves(self, asked: Answers, calibration: Calibration, relation: Relation) -> list[LossCurve]:
         """Return, for each pair of answers, the log-probabilities of some outputs given either answer.
 
         Also count the pairs, try releases, and note the releases that fail.
         """
-        curves, known = list[_Curve](), dict[Any, Any]()
+        curves, known = list[LossCurve](), dict[Any, Any]()
         for k, (one, other) in enumerate(asked.pairs(self.mechanism, calibration, relation)):
             if k and self.patience.over:
                 self.cut_short = True
@@ -254,12 +285,12 @@ class _LossComparison:
                 self.wrong.append(f"{asked.facts.text}, {relation}: a log-density is not a number")
                 continue
             coarse = not np.ndim(log_size) and bool(log_size) and log_size != THIN
-            curves.append(_Curve(_whole(here), _whole(there), True) if coarse else _Curve(here, there, False))
+            curves.append(LossCurve(_whole(here), _whole(there), True) if coarse else LossCurve(here, there, False))
         self.pairs += len(curves)
         return curves
 
     def _beside_delta(
-        self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
+        self, where: str, curves: list[LossCurve], calibration: Calibration, relation: Relation, exact: Fraction
     ) -> Iterator[LossClaim]:
         """Yield the claims of a release with an exact delta. Each claim bounds the probability beyond an epsilon."""
         coarse = _on_coarse_grids(calibration, curves)
@@ -283,7 +314,7 @@ class _LossComparison:
         yield from self._event(where, curves, calibration, relation, exact)
 
     def _event(
-        self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
+        self, where: str, curves: list[LossCurve], calibration: Calibration, relation: Relation, exact: Fraction
     ) -> Iterator[LossClaim]:
         """Yield PLD accounting's claim at the delta that the losses exceed most, or come nearest to."""
         compared = []
@@ -320,7 +351,7 @@ class _LossComparison:
 
 
 def _claim_beside_delta(
-    where: str, pure: Fraction, exact: Fraction, curves: Iterable[_Curve], slack: float
+    where: str, pure: Fraction, exact: Fraction, curves: Iterable[LossCurve], slack: float
 ) -> LossClaim:
     """Return the claim of an exact delta beside a pure epsilon."""
     kind = f"exact delta beyond epsilon {float(pure):.6g}"
@@ -332,12 +363,12 @@ def _slack_beside_delta(exact: Fraction, coarse: bool) -> float:
     return KINK * float(exact) if coarse else max(min(SLACK["delta"], float(exact) * TOLERANCE), ROUNDED)
 
 
-def _delta_beyond(epsilon: Fraction, curves: Iterable[_Curve]) -> float:
+def _delta_beyond(epsilon: Fraction, curves: Iterable[LossCurve]) -> float:
     """Return the largest delta at an epsilon among some pairs of answers."""
     return max((curve.delta(float(epsilon)) for curve in curves), default=0.0)
 
 
-def _on_coarse_grids(calibration: Calibration, curves: Iterable[_Curve]) -> bool:
+def _on_coarse_grids(calibration: Calibration, curves: Iterable[LossCurve]) -> bool:
     """Tell whether sums over listed outputs only approximate an integral, or a sum over more outputs."""
     return not calibration.facts.integer or any(curve.coarse for curve in curves)
 
@@ -366,35 +397,3 @@ def _edges(mechanism: Mechanism, answer: NDArray[Any], k: int, calibration: Cali
 
         if not impossible(0) and impossible(FARTHEST):
             yield output(sign * last_before(impossible, FARTHEST))
-
-
-class _Curve:
-    """The log-probabilities of the same outputs given two answers, which are compared in both directions."""
-
-    def __init__(self, one: NDArray[np.float64], other: NDArray[np.float64], coarse: bool) -> None:
-        self.coarse = coarse
-        possible = ~(np.isneginf(one) & np.isneginf(other))
-        self._both = [(one[possible], other[possible]), (other[possible], one[possible])]
-
-    @property
-    def epsilon(self) -> float:
-        """The largest absolute difference of the log-probabilities of an output."""
-        one, other = self._both[0]
-        return float(np.abs(one - other).max(initial=0.0))
-
-    def renyi(self, order: float) -> float:
-        """Return the Renyi divergence of an order, in the direction where it is larger."""
-        found = []
-        for one, other in self._both:
-            held = ~np.isneginf(one)
-            p, q = one[held], other[held]
-            if np.isneginf(q).any():
-                return math.inf
-            terms = order * p + (1 - order) * q
-            top = float(terms.max(initial=-math.inf))
-            found.append((top + math.log(float(np.exp(terms - top).sum()))) / (order - 1) if terms.size else 0.0)
-        return max(0.0, *found)
-
-    def delta(self, epsilon: float) -> float:
-        """Return the probability beyond an epsilon, in the direction where it is larger."""
-        return max(float(np.maximum(np.exp(p) - np.exp(epsilon + q), 0.0).sum()) for p, q in self._both)

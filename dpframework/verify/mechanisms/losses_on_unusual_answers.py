@@ -130,7 +130,7 @@ def weigh_other_answers(
     MechanismFailedError
         If a release or a log-density fails on an answer of a length that the mechanism serves.
     """
-    if facts.unlisted or facts.histograms or not (mechanism.norm is Norm.LINF or mechanism.norm in REACH):
+    if not takes_other_lengths(mechanism, facts):
         return
     scored = weigh_choices if mechanism.selects else weigh_drawn_outputs if mechanism.norm is Norm.LINF else None
     for how, other, some, lengths in _variants(mechanism, facts, relation):
@@ -171,11 +171,27 @@ def _variants(
         alone = attrs.evolve(facts, sensitivities=[one for one in facts.sensitivities if one.norm is mechanism.norm])
         what = f", if only its {mechanism.norm} sensitivity is declared"
         yield what, mechanism, alone, DEPENDENT_LENGTHS
-    for shares, names in ((AMOUNTS, SPENT[:2]), (DELTA_AMOUNTS, SPENT[2:])):
+    for how, other, lengths in mechanism_variants(mechanism):
+        yield f", {how}", other, facts, lengths
+
+
+def mechanism_variants(
+    mechanism: Mechanism, amounts: Sequence[Fraction] = AMOUNTS, deltas: Sequence[Fraction] = DELTA_AMOUNTS
+) -> Iterator[tuple[str, Mechanism, Sequence[int]]]:
+    """Yield copies of a mechanism that spend other amounts, and copies with other parameters of its own.
+
+    The first value says what is changed, and the last one is the lengths of the answers that are tried.
+    """
+    for shares, names in ((amounts, SPENT[:2]), (deltas, SPENT[2:])):
         for how, other in related_mechanisms(mechanism, shares, names):
-            yield f", {how}", other, facts, FEW_LENGTHS
+            yield how, other, FEW_LENGTHS
     for how, other in with_other_parameters(mechanism):
-        yield f", with {how}", other, facts, OWN_LENGTHS
+        yield f"with {how}", other, OWN_LENGTHS
+
+
+def takes_other_lengths(mechanism: Mechanism, facts: QueryFacts) -> bool:
+    """Tell whether a mechanism may serve answers of any length, and not only keys, several histograms or blocks."""
+    return not (facts.unlisted or facts.histograms) and (mechanism.norm is Norm.LINF or mechanism.norm in REACH)
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------

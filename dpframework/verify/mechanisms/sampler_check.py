@@ -45,9 +45,11 @@ from dpframework.verify.mechanisms.randomness_checks import disagreement, draw_p
 from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, takes_answer
 from dpframework.verify.mechanisms.sampler_statistics import OFF, DrawnOutputs, noise_size
 from dpframework.verify.problem_report_base import ProblemReport
+from dpframework.verify.queries.miner_and_mechanism_parameter_variants import with_other_parameters
 
 TRIED = 500  # how many draws are made to see how well an answer shows the noise
 TELLING = 0.01  # the log-likelihood ratio that one draw should give: 1400 draws then reach a probability of 1e-6
+FEW = 1_000  # how many draws are made, at most, with another value of one of the mechanism's own parameters
 MOST_HALVINGS = 16  # how many sensitivities are tried, each half of the one before
 
 
@@ -117,8 +119,9 @@ def check_sampler(
     beside
         Further probes that the mechanism may serve, such as a plan's own answers. Few draws are made for these.
     settings
-        Whether to draw in unusual settings, too, if `given` is left out. Among these are another sensitivity, relation
-        and unit, the counts of very many rows, and a table of numbers.
+        Whether to draw in unusual settings, too. Among these are other values of the mechanism's own parameters and, if
+        `given` is left out, another sensitivity, relation and unit, the counts of very many rows, and a table of
+        numbers.
     sources
         The sources of randomness; by default the operating system's and a seeded one.
     draws
@@ -181,6 +184,17 @@ class _SamplerTests:
                 for test in (other_amount_problems, noise_shape_problems_at_other_amounts):
                     found = test(self._mechanism, sample.answer, sample.calibration)
                     self.wrong += [] if self.wrong else [f"{probe.facts.text}, {what}" for what in found]
+            if settings and not self.wrong:
+                self._test_own_parameters(probe)
+
+    def _test_own_parameters(self, probe: Probe) -> None:
+        """Draw a few outputs for a probe with other values of the mechanism's own parameters."""
+        for how, other in with_other_parameters(self._mechanism):
+            if serves(other, probe):
+                sample = DrawnOutputs(other, probe, SeededRandomness(22))
+                sample.draw(min(FEW, self._draws))
+                self.drawn += len(sample.outputs)
+                self.wrong += [f"{probe.facts.text}, with {how}: {what}" for what in sample.problems(to_tell=False)]
 
     def _test_changed(self, probe: Probe) -> None:
         """Draw for a probe with all changes of `CHANGES`, and for one with a far larger sensitivity.

@@ -51,7 +51,7 @@ _SHORT = Repr()
 _SHORT.maxother = _SHORT.maxstring = SHOWN
 MOST_COMPARED = 3  # how many numbers that the code compares with others are tried for one parameter
 MOST_DOUBLED = 9  # the largest whole number that is doubled where only the costs of a plan are compared
-MOST = 4  # how many further values of one parameter are tried
+MOST, MOST_PAIRS = 4, 6  # how many further values of one parameter are tried, and how many pairs of a mechanism's
 #: Other budgets, as shares of the example's. The middle ones are no decimals, so that rounded parts of them show.
 AMOUNTS = (Fraction(1, 1_000), Fraction(5, 7), Fraction(17, 19), Fraction(13, 11), Fraction(1_000))
 LATER = datetime.timedelta(days=400)  # by how much dates are moved: more than a year, and no whole number of weeks
@@ -153,22 +153,25 @@ def related_mechanisms(
 
 
 def with_other_parameters(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
-    """Yield copies of a mechanism, each with one of its own parameters changed, and a text that says how.
+    """Yield copies of a mechanism with one or two of its own parameters changed, each with a text that says how.
 
     A whole number is made one larger, and twice as large and one more. Any other number is doubled, and halved. Flags,
     options, words, lists and what is left out (None) are changed as in `related_miners`. What the mechanism spends
-    stays.
+    stays. Then the first changes of two parameters are made together, for a few pairs of parameters.
     """
+    changes: list[list[tuple[str, str, Any]]] = []  # for each parameter: its name in a constructor, a text, a value
     for field, given in _own_parameters(mechanism):
         number = "the number " if type(given) in (int, float, Fraction) else ""
         if number:
             others = [given + 1, 2 * given + 1] if type(given) is int else [2 * given, given / 2]
         else:
             others = list(itertools.islice(_other_values(mechanism, field, given, ()), MOST))
-        for other in others:
-            with contextlib.suppress(Exception):  # the mechanism refuses this value, and so claims nothing for it
-                changed = attrs.evolve(mechanism, **{str(field.alias): other})
-                yield f"{number}{field.name} = {other}", changed
+        changes.append([(str(field.alias), f"{number}{field.name} = {other}", other) for other in others])
+    pairs = itertools.combinations([of_one[0] for of_one in changes if of_one], 2)
+    for made in (*((one,) for of_one in changes for one in of_one), *itertools.islice(pairs, MOST_PAIRS)):
+        with contextlib.suppress(Exception):  # the mechanism refuses these values, and so claims nothing for them
+            changed = attrs.evolve(mechanism, **{alias: other for alias, _, other in made})
+            yield " and ".join(how for _, how, _ in made), changed
 
 
 def _other_parameters(given: Any, listed: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:

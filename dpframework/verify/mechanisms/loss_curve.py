@@ -1,0 +1,43 @@
+"""The losses of outputs given two answers, and the divergences and deltas that are sums over these outputs."""
+
+from __future__ import annotations
+
+import math
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@final
+class LossCurve:
+    """The log-probabilities of the same outputs given two answers, which are compared in both directions."""
+
+    def __init__(self, one: NDArray[np.float64], other: NDArray[np.float64], coarse: bool) -> None:
+        self.coarse = coarse
+        possible = ~(np.isneginf(one) & np.isneginf(other))
+        self._both = [(one[possible], other[possible]), (other[possible], one[possible])]
+
+    @property
+    def epsilon(self) -> float:
+        """The largest absolute difference of the log-probabilities of an output."""
+        one, other = self._both[0]
+        return float(np.abs(one - other).max(initial=0.0))
+
+    def renyi(self, order: float) -> float:
+        """Return the Renyi divergence of an order, in the direction where it is larger."""
+        found = []
+        for one, other in self._both:
+            held = ~np.isneginf(one)
+            p, q = one[held], other[held]
+            if np.isneginf(q).any():
+                return math.inf
+            terms = order * p + (1 - order) * q
+            top = float(terms.max(initial=-math.inf))
+            found.append((top + math.log(float(np.exp(terms - top).sum()))) / (order - 1) if terms.size else 0.0)
+        return max(0.0, *found)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the probability beyond an epsilon, in the direction where it is larger."""
+        # Where p is at most exp(epsilon) q, the exponent of q is cut at that of p, since exp(epsilon) may overflow.
+        return max(float((np.exp(p) - np.exp(np.minimum(epsilon + q, p))).sum()) for p, q in self._both)
