@@ -53,7 +53,16 @@ from dpframework.verify.mechanisms.losses_on_unusual_answers import (
     takes_other_lengths,
     weigh_other_answers,
 )
-from dpframework.verify.mechanisms.neighbour_answers import THIN, WIDTH, Answers, answers_of, list_outputs, unit_answers
+from dpframework.verify.mechanisms.losses_on_unusual_scores import densities
+from dpframework.verify.mechanisms.neighbour_answers import (
+    THIN,
+    WIDTH,
+    Answers,
+    answers_of,
+    draw_outputs,
+    list_outputs,
+    unit_answers,
+)
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, refusal, stated_density
 from dpframework.verify.mechanisms.sampler_statistics import renyi_at_least
@@ -70,8 +79,6 @@ UNIT = 3  # the rows of a privacy unit
 FARTHEST = 2**40  # an output this many steps of the outputs' lattice away from an answer should still be possible
 MOST_BOUNDS = 10_000  # the bounds on Renyi divergences that are computed for one mechanism are fewer
 SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # how far values may be off, since they are rounded
-# Probabilities on a coarse grid are scaled to add up to 1 if the logarithm of their sum is at most this far from 0.
-COARSE = 0.1
 # On a coarse grid in the plane, a sum of max(0, p - exp(epsilon) q) may be off by this share of delta: it has a kink.
 KINK = 0.08
 ROUNDED = 1e-13  # how far a sum of thousands of rounded probabilities may be off
@@ -276,16 +283,17 @@ class _LossComparison:
                     if found is not None:
                         self.wrong.append(f"{asked.facts.text}, {relation}: a release {found}")
             time = self.patience.part(PAIR)
-            outputs, log_size = list_outputs(self.mechanism, calibration, one, other, time, known)
-            here, there = (
-                np.array([stated_density(self.mechanism, answer, output, calibration) for output in outputs]) + log_size
-                for answer in (one, other)
-            )
+            for listing in (list_outputs, draw_outputs):
+                outputs, log_size = listing(self.mechanism, calibration, one, other, time, known)
+                here, there = densities(self.mechanism, one, other, outputs, calibration)
+                if not np.isneginf([here, there]).all():
+                    break  # else outputs lie beside the grid, such as on a sphere, and are drawn
+            here, there = here + log_size, there + log_size
             if np.isnan(here).any() or np.isnan(there).any():
                 self.wrong.append(f"{asked.facts.text}, {relation}: a log-density is not a number")
                 continue
             coarse = not np.ndim(log_size) and bool(log_size) and log_size != THIN
-            curves.append(LossCurve(_whole(here), _whole(there), True) if coarse else LossCurve(here, there, False))
+            curves.append(LossCurve(here, there, coarse))
         self.pairs += len(curves)
         return curves
 
@@ -371,15 +379,6 @@ def _delta_beyond(epsilon: Fraction, curves: Iterable[LossCurve]) -> float:
 def _on_coarse_grids(calibration: Calibration, curves: Iterable[LossCurve]) -> bool:
     """Tell whether sums over listed outputs only approximate an integral, or a sum over more outputs."""
     return not calibration.facts.integer or any(curve.coarse for curve in curves)
-
-
-def _whole(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale the probabilities of the cells of a coarse grid so that they add up to 1, if they nearly do.
-
-    A divergence of order a is the logarithm of a sum, divided by a - 1. So for a near 1, small errors would grow.
-    """
-    mass = float(np.logaddexp.reduce(logs))
-    return logs - mass if abs(mass) <= COARSE else logs
 
 
 def _edges(mechanism: Mechanism, answer: NDArray[Any], k: int, calibration: Calibration) -> Iterator[NDArray[Any]]:

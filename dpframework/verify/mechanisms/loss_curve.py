@@ -8,10 +8,16 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+# Probabilities on a coarse grid are scaled to add up to 1 if the logarithm of their sum is at most this far from 0.
+COARSE = 0.1
+
 
 @final
 class LossCurve:
-    """The log-probabilities of the same outputs given two answers, which are compared in both directions."""
+    """The log-probabilities of the same outputs given two answers, which are compared in both directions.
+
+    On a coarse grid each stands for a cell, and is only approximately the probability of that cell.
+    """
 
     def __init__(self, one: NDArray[np.float64], other: NDArray[np.float64], coarse: bool) -> None:
         self.coarse = coarse
@@ -27,7 +33,8 @@ class LossCurve:
     def renyi(self, order: float) -> float:
         """Return the Renyi divergence of an order, in the direction where it is larger."""
         found = []
-        for one, other in self._both:
+        for given in self._both:
+            one, other = map(_whole, given) if self.coarse else given
             held = ~np.isneginf(one)
             p, q = one[held], other[held]
             if np.isneginf(q).any():
@@ -41,3 +48,13 @@ class LossCurve:
         """Return the probability beyond an epsilon, in the direction where it is larger."""
         # Where p is at most exp(epsilon) q, the exponent of q is cut at that of p, since exp(epsilon) may overflow.
         return max(float((np.exp(p) - np.exp(np.minimum(epsilon + q, p))).sum()) for p, q in self._both)
+
+
+def _whole(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale the probabilities of the cells of a coarse grid so that they add up to 1, if they nearly do.
+
+    A divergence of order a is the logarithm of a sum, divided by a - 1. So for a near 1, small errors would grow. In
+    other sums and in ratios, scaling would add to the error: for a density that jumps, the two masses differ.
+    """
+    mass = float(np.logaddexp.reduce(logs))
+    return logs - mass if abs(mass) <= COARSE else logs

@@ -204,13 +204,13 @@ def _weigh_numbers(
     pure = calibration.losses.pure.under(relation) is not None
     for one, other in _pairs_of_numbers(calibration.facts, relation, length):
         if not _same_shape(mechanism, one, calibration):
-            handed = SeededRandomness(0).handed(mechanism.assumptions)
-            drawn = [drawn_output(mechanism, (one, other)[k % 2], calibration, handed) for k in range(2 * DRAWN)]
-            distinct = list({output_key(output): output for output in drawn}.values())
-            pairs.append(densities(mechanism, one, other, distinct, calibration))
+            pairs.append(_at_draws(mechanism, one, other, calibration))
             continue
         if pure:
-            pairs.append(_at_corners(mechanism, one, other, calibration))
+            corners = _at_corners(mechanism, one, other, calibration)
+            # If none of these outputs is possible, outputs lie elsewhere, such as on a sphere.
+            elsewhere = np.isneginf(corners).all()
+            pairs.append(_at_draws(mechanism, one, other, calibration) if elsewhere else corners)
         listed = length in LISTED and np.count_nonzero(other - one) <= 2
         if listed and (found := _listed(mechanism, one, other, calibration)) is not None:
             whole.append(found)
@@ -245,7 +245,9 @@ def _pairs_of_numbers(
     if length > changed and not facts.integer and len(facts.sensitivities) <= 1:
         for sign in (np.ones(length), np.where(np.arange(length) % 2, -1.0, 1.0)):
             moves.append(sign * largest_share(facts, relation, sign))
-    for start, move in itertools.product(starts, moves):
+    # A mechanism may clip real numbers to a range around 0.
+    around = [(-move / 2, move) for move in moves if not facts.integer and length <= 2]
+    for start, move in (*itertools.product(starts, moves), *around):
         one, other = start, start + move
         yield (one.astype(np.int64), other.astype(np.int64)) if facts.integer else (one, other)
 
@@ -262,6 +264,14 @@ def _largest_in_turn(changes: Sequence[Floats]) -> list[Floats]:
 def _same_shape(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> bool:
     handed = SeededRandomness(0).handed(mechanism.assumptions)
     return is_array_like(drawn_output(mechanism, answer, calibration, handed), answer)
+
+
+def _at_draws(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Logs:
+    """Weigh outputs that are drawn for either answer in turn."""
+    handed = SeededRandomness(0).handed(mechanism.assumptions)
+    drawn = [drawn_output(mechanism, (one, other)[k % 2], calibration, handed) for k in range(2 * DRAWN)]
+    distinct = list({output_key(output): output for output in drawn}.values())
+    return densities(mechanism, one, other, distinct, calibration)
 
 
 def _at_corners(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibration: Calibration) -> Logs:

@@ -19,7 +19,7 @@ from dpframework.mechanisms.randomness import REAL_ARITHMETIC, SeededRandomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
 from dpframework.results.keys import ReleasedKeys
 from dpframework.verify.mechanisms.output_keys import output_key, output_numbers, output_step, puts_out_numbers
-from dpframework.verify.mechanisms.release_failure_check import takes_answer
+from dpframework.verify.mechanisms.release_failure_check import stated_density, takes_answer
 from dpframework.verify.mechanisms.sampler_statistics import noise_size, with_scale
 from dpframework.verify.search_time_limit import Patience
 
@@ -79,6 +79,7 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
         QueryFacts("counts", "counts of disjoint cells", (), True, 2, histogram_sensitivities(2)),
         QueryFacts("weights", "a sum of weights up to 3", (), True, 1, weights),
         QueryFacts("real", "a real number", (), False, 1, real),
+        QueryFacts("reals", "two real numbers", (), False, 2, real),
         QueryFacts("marginals", "two histograms of the same rows", (), True, 5, [of_marginals], histograms=(2, 3)),
         QueryFacts("blocks", "two blocks of numbers", (), True, 3, [of_blocks], histograms=(1, 2)),
         QueryFacts("keys", "keys that nobody lists", (), True, None, histogram_sensitivities(None), unlisted=True),
@@ -93,7 +94,9 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
         declared = {sensitivity.norm for sensitivity in facts.sensitivities}
         if mechanism.norm in declared and mechanism.misfit(facts) is None:
             served.append(invent_answers(facts))
-    return tuple(served)
+    # Two real numbers take long. So they are only for a mechanism that refuses a single one.
+    names = {asked.facts.name for asked in served}
+    return tuple(asked for asked in served if asked.facts.name != "reals" or "real" not in names)
 
 
 def invent_answers(facts: QueryFacts) -> Answers:
@@ -151,7 +154,9 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
     if mechanism.norm is not Norm.LINF:
         base = np.array([5.0, -3.0])[: min(facts.answer_length or 2, 2)]
         for shift in shifts(facts, relation, len(base)):
-            yield _as_type(base, facts), _as_type(base + shift, facts)
+            # A mechanism may clip real numbers to a range around 0.
+            for start in (base,) if facts.integer else (base, -shift / 2):
+                yield _as_type(start, facts), _as_type(start + shift, facts)
         return
     size = min(facts.answer_length or 3, 3)
     # A mechanism for scores takes scores on an interval if it selects no candidate, and takes no array.
@@ -274,8 +279,7 @@ def list_outputs(
         return range(one.size), 0.0
     if np.size(one) in WIDTH and puts_out_numbers(mechanism, one, calibration):
         return _grid(mechanism, calibration, np.asarray(one), np.asarray(other))
-    size = THIN if has_real_density(mechanism, one, calibration) else 0.0
-    return _draw_outputs(mechanism, calibration, one, other, patience, known), size
+    return draw_outputs(mechanism, calibration, one, other, patience, known)
 
 
 def _grid(
@@ -335,12 +339,19 @@ def has_real_density(mechanism: Mechanism, answer: Any, calibration: Calibration
     return bool((points != np.rint(points)).any())
 
 
-def _draw_outputs(
+def draw_outputs(
     mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience, known: dict[Any, Any]
-) -> list[Any]:
-    """Return distinct outputs, drawn with widened noise for either answer in turn, and those that are known."""
+) -> tuple[Sequence[Any], Floats | float]:
+    """Return distinct outputs, drawn with widened noise for either answer in turn, and those that are known.
+
+    If widened noise gives impossible outputs, such as one of two numbers that follow from the scale, it is not widened.
+    The arguments and the second value are those of `list_outputs`.
+    """
     randomness = SeededRandomness(len(known)).handed(mechanism.assumptions)
     wide = with_scale(calibration, Fraction(FLATTENING))
+    some = [mechanism.release(one, wide, randomness) for _ in range(FEWER)]
+    if all(stated_density(mechanism, one, output, calibration) == -math.inf for output in some):
+        wide = calibration
     shared = 0 < len(known) <= MOST_KNOWN
     found = dict(known) if shared else {}
     for k in range(MOST_DRAWN // FEWER if shared else MOST_DRAWN):
@@ -350,4 +361,4 @@ def _draw_outputs(
         found.setdefault(output_key(output), output)
     if len(known) <= MOST_KNOWN:
         known.update(found)
-    return list(found.values())
+    return list(found.values()), THIN if has_real_density(mechanism, one, calibration) else 0.0

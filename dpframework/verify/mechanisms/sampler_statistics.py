@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.mechanisms import Calibration, Mechanism, Preview
-from dpframework.mechanisms.randomness import Randomness
+from dpframework.mechanisms.randomness import REAL_ARITHMETIC, Randomness, SeededRandomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores
 from dpframework.verify.mechanisms.output_keys import (
+    NUMBERS,
     exchange_last_parts,
     output_key,
     output_numbers,
@@ -194,7 +195,9 @@ class DrawnOutputs:
             known = Counter(map(output_key, self.outputs))
             if len(known) > len(self.outputs) / 4:
                 return  # most outputs occur once, so that frequencies say little
-            one_each = list({output_key(output): output for output in self.outputs}.values())
+            # Beside real numbers with a density, only outputs that occur again have probabilities.
+            least = 2 if REAL_ARITHMETIC in self.mechanism.assumptions else 1
+            one_each = list({key: out for out in self.outputs if known[key := output_key(out)] >= least}.values())
             chances = np.exp(self.densities(one_each, self.calibration))
             counts = np.array([known[output_key(output)] for output in one_each])
         expected = len(self.outputs) * chances
@@ -202,7 +205,7 @@ class DrawnOutputs:
             yield f"the probabilities of {len(chances)} outputs add up to {chances.sum():.6g}"
             return
         likely = expected >= FEWEST_EXPECTED
-        rest = (counts[~likely].sum(), len(self.outputs) - expected[likely].sum())
+        rest = (len(self.outputs) - counts[likely].sum(), len(self.outputs) - expected[likely].sum())
         observed, expected = counts[likely], expected[likely]
         if rest[1] >= FEWEST_EXPECTED:
             observed, expected = np.append(observed, rest[0]), np.append(expected, rest[1])
@@ -353,14 +356,18 @@ def with_scale(calibration: Calibration, factor: Fraction) -> Calibration:
 def adds_up(mechanism: Mechanism, answer: NDArray[Any], output: Any, calibration: Calibration) -> bool:
     """Tell whether the log-density of an array is the sum of the log-densities of its two halves.
 
-    For the log-density of one half, the other half is set to the answer. The sum of both is compared with the
-    log-density of the output plus that of the answer.
+    For the log-density of one half, the other half is set to the answer. If the answer is no possible output, as for
+    bits or for vectors of a fixed length, it is set to another output. The sum is compared with the log-density of the
+    output plus that of the answer, or of the other output.
     """
-    output = np.asarray(output)
-    if output.dtype.kind not in "iuf" or output.shape != np.shape(answer):
+    if not isinstance(output, NUMBERS) or np.shape(output) != np.shape(answer):
         return False  # a collection, which has no halves
+    output = np.asarray(output)
+    other = answer
+    if stated_density(mechanism, answer, np.asarray(answer).astype(output.dtype), calibration) == -math.inf:
+        other = mechanism.release(answer, calibration, SeededRandomness(23).handed(mechanism.assumptions))
     half = (np.arange(output.size) < output.size // 2).reshape(output.shape)
-    split = [output, answer, np.where(half, output, answer), np.where(half, answer, output)]
+    split = [output, other, np.where(half, output, other), np.where(half, other, output)]
     whole, none, *halves = (
         stated_density(mechanism, answer, np.asarray(one).astype(output.dtype), calibration) for one in split
     )
