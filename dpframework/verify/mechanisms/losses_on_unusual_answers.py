@@ -246,7 +246,7 @@ def _pairs_of_numbers(
         for sign in (np.ones(length), np.where(np.arange(length) % 2, -1.0, 1.0)):
             moves.append(sign * largest_share(facts, relation, sign))
     # A mechanism may clip real numbers to a range around 0.
-    around = [(-move / 2, move) for move in moves if not facts.integer and length <= 2]
+    around = [(-move / 2, move) for move in moves if not facts.integer and length == 1]
     for start, move in (*itertools.product(starts, moves), *around):
         one, other = start, start + move
         yield (one.astype(np.int64), other.astype(np.int64)) if facts.integer else (one, other)

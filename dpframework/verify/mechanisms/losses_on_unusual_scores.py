@@ -69,22 +69,24 @@ def weigh_choices(mechanism: Mechanism, calibration: Calibration, relation: Rela
 def weigh_drawn_outputs(mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int) -> list[Logs]:
     """Weigh outputs that are no single candidate, such as several candidates, or one with a number.
 
-    The scores are equal, or the first one is ahead. A row changes the first score by one amount and all others by
-    another one. Outputs are drawn with widened noise, and those of any pair of answers are weighed for every pair.
+    The scores are equal, or the last one is ahead, or all others are far below 0, so that a sparse vector ends with the
+    last one. A row changes the last score by one amount and all others by another one, or the first one if all are
+    equal. Outputs are drawn with widened noise, and those of any pair of answers are weighed for every pair.
     """
     if not 2 <= length <= MOST_SCORES:
         return []
     facts, answers = calibration.facts, []
-    ahead = math.ceil(FAR_AHEAD[0] * noise_size(mechanism, calibration))
-    for gap, change in itertools.product((0.0, ahead), shifts(facts, relation, 2)):
-        one = _scores(gap, length, facts)
+    ahead, far = (math.ceil(scales * noise_size(mechanism, calibration)) for scales in FAR_AHEAD)
+    starts = ((0.0, 0, 0.0), (0.0, -1, 0.0), (ahead, -1, 0.0), (far, -1, far))
+    for (gap, place, lower), change in itertools.product(starts, shifts(facts, relation, 2)):
+        one = _scores(gap, length, facts)[::-1] - _whole(lower, facts)
         other = one + _whole(change[1], facts)
-        other[0] = one[0] + _whole(change[0], facts)
+        other[place] = one[place] + _whole(change[0], facts)
         answers.append((one, other))
     handed, outputs = SeededRandomness(20).handed(mechanism.assumptions), dict[Any, Any]()
     wide = with_scale(calibration, Fraction(WIDENING))
-    for answer in itertools.chain(*answers):
-        for _ in range(DRAWN if len(outputs) < MOST_OUTPUTS else 0):
+    for answer in [*itertools.chain(*answers)] * DRAWN:
+        if len(outputs) < MOST_OUTPUTS:
             drawn = drawn_output(mechanism, answer, wide, handed)
             outputs.setdefault(output_key(drawn), drawn)
     return [densities(mechanism, one, other, list(outputs.values()), calibration) for one, other in answers]

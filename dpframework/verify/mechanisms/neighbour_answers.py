@@ -33,6 +33,7 @@ GAPS = (0, 1, 4)  # how far scores lie below the best one, in scales of the nois
 # How far around the answers outputs are listed, in scales of the noise, by the number of coordinates of an answer.
 WIDTH = {1: 25, 2: 12}
 MOST_POINTS = {1: 4_000, 2: 120}  # how many points an axis has at most, roughly, by the number of coordinates
+FEW_KINDS = 6  # how many kinds of rows of several histograms are tried as the only row of a table
 BESIDE = (1, 2, 3, 5)  # beside how many other keys a key is new
 MOST_DRAWN = 400  # how many outputs are drawn, at most, if they cannot be listed
 DIRECTION_DRAWS = 16  # this many draws of noise show in which directions it goes
@@ -141,9 +142,12 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
         eyes = [np.eye(size, dtype=np.int64) for size in facts.histograms]
         kinds = list(itertools.islice((np.concatenate(row) for row in itertools.product(*eyes)), 64))
         all_rows = 3 * kinds[0] + sum(kinds)
+        added = relation is Relation.ADD_OR_REMOVE_ONE
         for row in kinds:
-            added = relation is Relation.ADD_OR_REMOVE_ONE
             yield all_rows, all_rows + row if added else all_rows - kinds[0] + row
+        # With a single row, also the largest number of a histogram becomes another one, which is all that some release.
+        for row in kinds[: -FEW_KINDS - 1 : -1]:
+            yield kinds[0] - kinds[0] * added, row
         return
     if mechanism.norm is Norm.BLOCKS:
         most = 1 if relation is Relation.ADD_OR_REMOVE_ONE else 2
@@ -154,8 +158,12 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
     if mechanism.norm is not Norm.LINF:
         base = np.array([5.0, -3.0])[: min(facts.answer_length or 2, 2)]
         for shift in shifts(facts, relation, len(base)):
-            # A mechanism may clip real numbers to a range around 0.
-            for start in (base,) if facts.integer else (base, -shift / 2):
+            starts = [base]
+            if not facts.integer:
+                starts.append(-shift / 2)  # a mechanism may clip real numbers to a range around 0
+            elif len(base) > 1 and not shift[0]:
+                starts.append(0 * base)  # so that the largest number becomes another one
+            for start in starts:
                 yield _as_type(start, facts), _as_type(start + shift, facts)
         return
     size = min(facts.answer_length or 3, 3)

@@ -433,4 +433,8 @@ class Admits(Laplace):
 
 def test_a_flag_that_says_that_it_plants_a_mistake_is_not_turned():
     assert [how for how, _ in with_other_parameters(Admits(1))] == ["on_the_right = False"]
-    assert [how for how, _ in with_other_parameters(Admits(1, how="honest"))] == ["on_the_right = False", "how = right"]
+    assert [how for how, _ in with_other_parameters(Admits(1, how="honest"))] == [
+        "on_the_right = False",
+        "how = right",
+        "on_the_right = False and how = right",
+    ]
