@@ -177,8 +177,9 @@ class _LossComparison:
                 return
             with contextlib.suppress(InputError):  # the mechanism refuses such facts, and so claims nothing for them
                 calibration = other.calibrate(asked.facts, relation)
-                first = next(asked.pairs(other, calibration, relation), None) if calibration else None
-                if first is None or (isinstance(first[0], np.ndarray) and takes_other_lengths(other, asked.facts)):
+                pairs = asked.pairs(other, calibration, relation) if calibration else ()
+                first = next((one for one, _ in pairs), None)
+                if first is None or (isinstance(first, np.ndarray) and takes_other_lengths(other, asked.facts)):
                     continue
                 facts = attrs.evolve(asked.facts, text=f"{asked.facts.text}, {how}")
                 alike = _LossComparison(other, self.patience)

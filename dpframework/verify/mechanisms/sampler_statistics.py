@@ -20,7 +20,6 @@ from dpframework.mechanisms import Calibration, Mechanism, Preview
 from dpframework.mechanisms.randomness import REAL_ARITHMETIC, Randomness, SeededRandomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores
 from dpframework.verify.mechanisms.output_keys import (
-    NUMBERS,
     exchange_last_parts,
     output_key,
     output_numbers,
@@ -195,8 +194,7 @@ class DrawnOutputs:
             known = Counter(map(output_key, self.outputs))
             if len(known) > len(self.outputs) / 4:
                 return  # most outputs occur once, so that frequencies say little
-            # Beside real numbers with a density, only outputs that occur again have probabilities.
-            least = 2 if REAL_ARITHMETIC in self.mechanism.assumptions else 1
+            least = 2 if REAL_ARITHMETIC in self.mechanism.assumptions else 1  # what occurs once may have a density
             one_each = list({key: out for out in self.outputs if known[key := output_key(out)] >= least}.values())
             chances = np.exp(self.densities(one_each, self.calibration))
             counts = np.array([known[output_key(output)] for output in one_each])
@@ -205,10 +203,9 @@ class DrawnOutputs:
             yield f"the probabilities of {len(chances)} outputs add up to {chances.sum():.6g}"
             return
         likely = expected >= FEWEST_EXPECTED
-        rest = (len(self.outputs) - counts[likely].sum(), len(self.outputs) - expected[likely].sum())
-        observed, expected = counts[likely], expected[likely]
-        if rest[1] >= FEWEST_EXPECTED:
-            observed, expected = np.append(observed, rest[0]), np.append(expected, rest[1])
+        observed, expected = (np.append(n[likely], len(self.outputs) - n[likely].sum()) for n in (counts, expected))
+        if expected[-1] < FEWEST_EXPECTED:
+            observed, expected = observed[:-1], expected[:-1]
         if len(observed) < 2:
             return
         statistic = float(((observed - expected) ** 2 / expected).sum())
@@ -356,11 +353,9 @@ def with_scale(calibration: Calibration, factor: Fraction) -> Calibration:
 def adds_up(mechanism: Mechanism, answer: NDArray[Any], output: Any, calibration: Calibration) -> bool:
     """Tell whether the log-density of an array is the sum of the log-densities of its two halves.
 
-    For the log-density of one half, the other half is set to the answer. If the answer is no possible output, as for
-    bits or for vectors of a fixed length, it is set to another output. The sum is compared with the log-density of the
-    output plus that of the answer, or of the other output.
+    In that of one half, the other half is set to the answer, or to another output if the answer is no possible one.
     """
-    if not isinstance(output, NUMBERS) or np.shape(output) != np.shape(answer):
+    if not isinstance(output, np.ndarray | np.generic | int | float) or np.shape(output) != np.shape(answer):
         return False  # a collection, which has no halves
     output = np.asarray(output)
     other = answer
