@@ -351,10 +351,7 @@ def with_scale(calibration: Calibration, factor: Fraction) -> Calibration:
 
 
 def adds_up(mechanism: Mechanism, answer: NDArray[Any], output: Any, calibration: Calibration) -> bool:
-    """Tell whether the log-density of an array is the sum of the log-densities of its two halves.
-
-    In that of one half, the other half is set to the answer, or to another output if the answer is no possible one.
-    """
+    """Tell whether the log-density of an array is the sum of those of its halves, each beside a possible output."""
     if not isinstance(output, np.ndarray | np.generic | int | float) or np.shape(output) != np.shape(answer):
         return False  # a collection, which has no halves
     output = np.asarray(output)
