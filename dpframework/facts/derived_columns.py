@@ -287,8 +287,7 @@ def derive(
     view
         The side in a two-view table; by default the side of the columns that are read, if all are on one side.
     lookup
-        A public table, or a mapping, in which the result of the expression is looked up. A cell is missing if the table
-        lacks this key.
+        A public table, or a mapping, in which the expression's result is looked up. If it is not there, it is missing.
     per
         "row", or "unit" if the expression is `any`, `all`, `count`, `sum`, `min`, `max`, `first`, `last` or `mode` of
         all rows of a unit. The table then has one row per unit (see `dpframework.facts.unit_aggregates`).

@@ -21,6 +21,26 @@ from dpframework.run.miner_base_and_examples import Miner
 from dpframework.run.private_table import PrivateTable
 
 
+def plan_step(name: str, miner: Miner, schema: Schema) -> Node:
+    """Return the plan of a study's step by its miner.
+
+    Raises
+    ------
+    InputError
+        If the miner refuses the schema, or returns no plan. The message names the step.
+    """
+    try:
+        node = miner.plan(schema)
+    except InputError as error:
+        raise InputError(f"step '{name}': {error}") from None
+    if not isinstance(node, Node):
+        raise InputError(
+            f"step '{name}': miner '{miner.name}' planned {type(node).__name__}, not a plan; "
+            "return dpf.step(...) or a composition"
+        )
+    return node
+
+
 def require_sources(name: str, miner: Miner, earlier: Mapping[str, Miner]) -> None:
     """Refuse a step that uses the result of an unknown or later step, or a result that does not fit the step's miner.
 

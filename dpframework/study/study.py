@@ -21,7 +21,7 @@ from dpframework.plan.code_digests import PlannedCode
 from dpframework.plan.nodes import Node, Sequential, sequential
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
 from dpframework.run.miner_base_and_examples import Miner
-from dpframework.run.miner_chain import require_sources
+from dpframework.run.miner_chain import plan_step, require_sources
 from dpframework.run.observers import Observer
 from dpframework.run.run_recorder_interface import Recorder
 from dpframework.study.miner_from_parameters import Share
@@ -99,9 +99,7 @@ class Study:
         self.out_of_domain = OutOfDomain.ERROR if stops else OutOfDomain.parse(out_of_domain or OutOfDomain.CLAMP)
         self.unit = PrivacyUnit(unit, rows_per_unit, period=period, date=date)
         self.unit.require_fits(schema)
-        schema.in_files.read.require_columns(
-            [*schema.in_files.names, *(name for name in (unit, date) if name is not None)]
-        )
+        schema.in_files.read.require_columns([*schema.in_files.names, *filter(None, (unit, date))])
         self.data: tuple[str, ...] = ()
         self._nodes: dict[str, Sequential] = {}
         self._miners: dict[str, Miner] = {}
@@ -140,21 +138,8 @@ class Study:
             raise InputError(f"step '{name}': {miner!r} is not a miner; use dpf.miner(name, ...)")
         fitted = miner.for_study(self.unit, self.relation)
         require_sources(name, fitted, self._miners)
-        node = self._plan_miner(name, fitted)
-        self.add_plan(name, node)
+        self.add_plan(name, plan_step(name, fitted, self.schema))
         self._miners[name] = fitted
-
-    def _plan_miner(self, name: str, miner: Miner) -> Node:
-        try:
-            node = miner.plan(self.schema)
-        except InputError as error:
-            raise InputError(f"step '{name}': {error}") from None
-        if not isinstance(node, Node):
-            raise InputError(
-                f"step '{name}': miner '{miner.name}' planned {type(node).__name__}, not a plan; "
-                "return dpf.step(...) or a composition"
-            )
-        return node
 
     @typechecked
     def add_plan(self, name: str, node: Node) -> None:
@@ -244,12 +229,13 @@ class Study:
         made.budget = attrs.evolve(self.budget, epsilon=epsilon)
         return made
 
+    @typechecked
     def with_rows(self, rows: int) -> Study:
         """Return a study of tables with this public number of rows. Its miners are planned for such a table."""
         made = self._copy()
         made.schema = attrs.evolve(self.schema, rows=rows)
         for name, miner in made._miners.items():
-            made._nodes[name] = sequential(made._plan_miner(name, miner), name=name)
+            made._nodes[name] = sequential(plan_step(name, miner, made.schema), name=name)
         return made
 
     def _copy(self) -> Study:
@@ -281,7 +267,7 @@ class Study:
             self.budget,
             others,
             lambda name, miner: sequential(
-                self._plan_miner(name, miner.for_study(self.unit, self.relation)), name=name
+                plan_step(name, miner.for_study(self.unit, self.relation), self.schema), name=name
             ),
             lambda nodes: self._plan_of(sequential(*nodes)),
         )

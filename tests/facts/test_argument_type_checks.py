@@ -51,6 +51,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: study().add_plan("x", 5), "Study.add_plan: node is an int; Node is needed"),
     (lambda: study().plan(5), "Study.plan: engine is an int; Engine or None is needed"),
     (lambda: study().with_epsilon([]), f"Study.with_epsilon: epsilon is a list; {AMOUNT}"),
+    (lambda: study().with_rows("9"), "Study.with_rows: rows is a str; int is needed"),
     (lambda: study().epsilon_for(5, within=1), "Study.epsilon_for: step is an int; str is needed"),
     (lambda: study().epsilon_for("ill", within=1, rows="9"), "Study.epsilon_for: rows is a str; int or None is needed"),
     (
@@ -213,6 +214,7 @@ def test_every_boundary_can_read_its_annotations() -> None:
         "epsilon_for",
         "accuracy",
         "with_epsilon",
+        "with_rows",
         "run",
     ):
         with pytest.raises(dpf.InputError, match=f"Study.{method}: "):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import final
 
@@ -47,14 +48,21 @@ class LossCurve:
     def delta(self, epsilon: float) -> float:
         """Return the probability beyond an epsilon, in the direction where it is larger."""
         # Where p is at most exp(epsilon) q, the exponent of q is cut at that of p, since exp(epsilon) may overflow.
-        return max(float((np.exp(p) - np.exp(np.minimum(epsilon + q, p))).sum()) for p, q in self._both)
+        found = max(float((np.exp(p) - np.exp(np.minimum(epsilon + q, p))).sum()) for p, q in self._both)
+        return found / math.exp(self._common_mass) if self.coarse else found
+
+    @functools.cached_property
+    def _common_mass(self) -> float:
+        """The logarithm of the factor by which both sums of probabilities are too large, on average; 0 if unknown."""
+        masses = [float(np.logaddexp.reduce(logs)) for logs in self._both[0]]
+        return sum(masses) / 2 if max(map(abs, masses)) <= COARSE else 0.0
 
 
 def _whole(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale the probabilities of the cells of a coarse grid so that they add up to 1, if they nearly do.
 
     A divergence of order a is the logarithm of a sum, divided by a - 1. So for a near 1, small errors would grow. In
-    other sums and in ratios, scaling would add to the error: for a density that jumps, the two masses differ.
+    ratios and in deltas, scaling each sum by itself would add to the error: for a density that jumps, the two differ.
     """
     mass = float(np.logaddexp.reduce(logs))
     return logs - mass if abs(mass) <= COARSE else logs

@@ -119,9 +119,8 @@ def check_sampler(
     beside
         Further probes that the mechanism may serve, such as a plan's own answers. Few draws are made for these.
     settings
-        Whether to draw in unusual settings, too. Among these are other values of the mechanism's own parameters and, if
-        `given` is left out, another sensitivity, relation and unit, the counts of very many rows, and a table of
-        numbers.
+        Whether to draw in unusual settings, too, such as other values of the mechanism's own parameters and, without
+        `given`, another sensitivity, relation and unit, the counts of very many rows, and a table of numbers.
     sources
         The sources of randomness; by default the operating system's and a seeded one.
     draws
