@@ -121,7 +121,7 @@ def look_up(part: Operand, table: PublicTable) -> Operand:
         whole = all(end.is_integer() for end in ends)
         return Operand(Numbers.between(ends, whole=whole, missing=missing), lambda rows: numbers[keys.cells(rows)])
     labels, places = labels_of([str(value) for value in known])
-    place_of = dict(zip(map(str, known), places.tolist(), strict=True))
+    place_of = dict(zip(map(str, known), places.tolist(), strict=False))  # the last place is that of a missing value
     moved = np.array([*(-1 if value is None else place_of[str(value)] for value in values), -1], dtype=np.int32)
     return Operand(Labels(labels, missing), lambda rows: moved[keys.cells(rows)])
 

@@ -326,7 +326,7 @@ def test_noise_that_adds_up_to_0_makes_smaller_sums_and_no_smaller_than_they_are
     assert table.margin("a").variance == pytest.approx(table.variance_of_sum(4))
     assert table.margin("a").variance_of_sum(2) == pytest.approx(table.variance_of_sum(8))
     assert table.margin("a").total.variance == table.total.variance == 0
-    assert "the total exact" in str(table)
+    assert "the total is exact" in str(table)
     assert str(table.margin("b")).endswith("The sum of all cells is 0.")
     assert Frequencies.read(table.to_dict()) == table
     assert Frequencies.read(table.to_dict() | {"exact_total": False}).total.variance == 8 * 12

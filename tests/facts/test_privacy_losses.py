@@ -338,9 +338,9 @@ def test_what_a_unit_may_be_read_with() -> None:
         PrivacyUnit(ID, period="month", date=ID)
     for unit, ids in ((PrivacyUnit(), None), (PrivacyUnit(), ID), (PrivacyUnit(ID), ID)):
         unit.require_joined_by(ids)
-    with pytest.raises(dpf.InputError, match=r"^here: the rows of two views are joined by position, and .* 'whose'"):
+    with pytest.raises(dpf.InputError, match=r"^here: the rows of two views are joined by position, so .* 'whose'"):
         PrivacyUnit(ID).require_joined_by(None, "here: ")
-    with pytest.raises(dpf.InputError, match=r"^the rows of two views are joined by 'row', and"):
+    with pytest.raises(dpf.InputError, match=r"^the rows of two views are joined by 'row', so one joined row"):
         PrivacyUnit(ID).require_joined_by("row")
 
 
@@ -469,5 +469,5 @@ def test_views_are_joined_by_the_ids_of_the_unit(unit: str | None, ids: str | No
     if by is None:
         PrivacyUnit(unit).require_joined_by(ids)
         return
-    with pytest.raises(dpf.InputError, match=f"^here: the rows of two views are joined by {by}, and cannot"):
+    with pytest.raises(dpf.InputError, match=f"^here: the rows of two views are joined by {by}, so one joined row"):
         PrivacyUnit(unit).require_joined_by(ids, "here: ")

@@ -256,7 +256,7 @@ def test_an_unknown_choice_is_told_of_both_names_or_of_the_nearest_of_more() -> 
         (lambda: Numeric("a", 0, 1, bins=True), "bins must be a whole number, not bool"),
         (lambda: Numeric("a", 0, 1, bins=2.0), "bins must be a whole number, not float"),
         (lambda: Numeric("a", 0, 1, bins=10**9), "bins must be at most 1000000"),
-        (lambda: Numeric("a", 1, 1 + 1e-15, bins=100), "more bins than floating-point numbers"),
+        (lambda: Numeric("a", 1, 1 + 1e-15, bins=100), "so many bins that some of their ends are the same"),
         (lambda: Numeric("a", 0, 1, cuts=[0.5, 0.5]), "strictly increasing"),
         (lambda: Numeric("a", 0, 1, cuts=[0.7, 0.5]), "strictly increasing"),
         (lambda: Numeric("a", 0, 1, cuts=[0, 0.5]), "strictly between lower and upper"),

@@ -268,7 +268,7 @@ REFUSED = {
     "another cell": (lambda: Cells((a,), a + b), "not among its cells"),
     "two cells of one name": (lambda: cells("x", "x"), "the same name"),
     "a name of two words": (lambda: cells("two words"), "cannot name a cell"),
-    "nested sums": (lambda: sum_over_classes(sum_over_classes(n)), "nested"),
+    "nested sums": (lambda: sum_over_classes(sum_over_classes(n)), "do not nest them"),
     "no number": (lambda: a + "many", "a formula or a number"),
     "a power of 0": (lambda: a**0, "power"),
     "a first root": (lambda: root(a, 1), "degree"),

@@ -271,7 +271,7 @@ RISE = Claim("rise", 1)
             "divides by something other than the rows",
         ),
         (lambda: part_goals(MAX, Claim("rise", x_log2_x(rows + 1)), {}, False), "no rule covers the bound"),
-        (lambda: list(outer_goals(TWOING, Claim("rise", 1, group=2))), "several rows of a formula of totals"),
+        (lambda: list(outer_goals(TWOING, Claim("rise", 1, group=2))), "several rows for a formula of totals"),
         (lambda: list(outer_goals(Outer((Total(gain, 1, 0, 1),), gain * gain), RISE)), "not of degree 1"),
         (lambda: list(outer_goals(Outer((Total(gain, 1, 0, 1),), gain / gain), RISE)), "not of degree 1"),
         (lambda: list(outer_goals(Outer((Total(gain, 1, 0),), gain * 1), RISE)), "not of degree 1"),

@@ -11,7 +11,7 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node
 from dpframework.plan.nodes import Sequential
-from dpframework.reports.difference.alignment import _Table, align_plans
+from dpframework.reports.difference.alignment import _Pairing, align_plans
 from dpframework.reports.difference.merged_plans import MergedNode
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])])
@@ -166,7 +166,7 @@ def test_who_is_alone_of_its_kind_on_both_sides_is_said_to_be() -> None:
         ([s], [r], set()),
     ):
         said = []
-        _Table(before, after).like(lambda one, other, single, said=said: said.append((type(one), single)))  # type: ignore[misc]
+        _Pairing(before, after).pair_alike(lambda one, other, single, said=said: said.append((type(one), single)))  # type: ignore[misc]
         assert {kind for kind, single in said if single} == alone
         assert len(said) == len(before) * len(after)
 
@@ -180,8 +180,8 @@ def test_the_most_alike_are_paired_first_then_the_closest_and_nobody_twice() -> 
         ([b, a], [c], [(0, 0)]),
         ([a, b], [], []),
     ):
-        table = _Table(before, after)
-        table.like(lambda one, other, single: rates[one.name, other.name])  # type: ignore[attr-defined]
+        table = _Pairing(before, after)
+        table.pair_alike(lambda one, other, single: rates[one.name, other.name])  # type: ignore[attr-defined]
         assert table.pairs == pairs
         assert table.left == (
             {*range(len(before))} - {i for i, _ in pairs},

@@ -134,7 +134,7 @@ def test_bad_parameters_are_refused(table):
 
 def test_rows_of_several_blocks_are_one_table(codes, table, monkeypatch):
     whole = {context: dilca(table, context=context) for context in ("mean-su", "max-relevance", "max-dependency")}
-    monkeypatch.setattr("dpframework.tables.engine_base.MOST_ROWS", 64)
+    monkeypatch.setattr("dpframework.tables.in_process_engines.MOST_ROWS", 64)
     for context, expected in whole.items():
         found = dilca(table, context=context)
         assert found.contexts == expected.contexts
