@@ -22,7 +22,7 @@ from signatures import modules
 PAGE = Path(__file__).with_suffix(".txt")
 TARGETS = Path(__file__).parent / "mutation" / "targets"
 OF_THE_SYSTEM = ("_FLAGS",)  # as the system numbers them
-OTHERWISE = ("witnesses", "plots", "file_access_watch")  # tables to try, the look of pictures, the time of day
+OTHERWISE = ("witnesses", "plots", "file_read_and_write_watch")  # tables to try, the look of pictures, the time of day
 
 
 def lines() -> Iterator[str]:

@@ -34,7 +34,7 @@ from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference, html_report
 from dpframework.reports.markdown import markdown_report
 from dpframework.reports.report_files_and_release_list import lay_out, releases_csv, releases_json
-from dpframework.reports.tree_mermaid_and_dot import difference_dot, difference_mermaid, difference_tree
+from dpframework.reports.text_plan_drawings import difference_dot, difference_mermaid, difference_tree
 from dpframework.results.matrix import Matrix
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.version import __version__

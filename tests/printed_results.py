@@ -37,8 +37,8 @@ from dpframework.results.keys import KeyTable, ReleasedKeys
 from dpframework.results.marginal_tables import MarginalTable, MarginalTables
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy_count_with_interval import Noisy
+from dpframework.results.released_row_cap_result import RowsPerUnit
 from dpframework.results.results_by_key import ByKey
-from dpframework.results.rows_per_unit_result import RowsPerUnit
 
 PRINTED = Path(__file__).parent / "results" / "printed"
 SICK, YOUNG, NORTH, EAST = Equals("ill", "true"), Below("age", 18), Below("latitude", 53.5), Below("longitude", 10)

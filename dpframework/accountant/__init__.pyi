@@ -1,4 +1,4 @@
-from .adaptive_budget import (
+from .adaptive_plan_budget import (
     AdaptiveBudget as AdaptiveBudget,
     PlanCharge as PlanCharge,
 )

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import attrs
 
-from dpframework.accountant.delta_composition import DeltaComposition, exact_delta_of
+from dpframework.accountant.exact_delta_composition import DeltaComposition, exact_delta_of
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.fork_detection import ProcessMark, this_process
 from dpframework.facts.privacy_losses import Amount, PrivacyLoss, Relation, decimal_text, exact, exact_or_none
@@ -171,7 +171,7 @@ class Accountant(abc.ABC, Generic[A]):
     def over_sample(self, part: A, rate: Fraction, plan: Plan) -> A:
         """Compose releases from a sample, of units or of rows.
 
-        Sampling rows does not lower the cost in a plan with an exact delta (`delta_composition` says why).
+        Sampling rows does not lower the cost in a plan with an exact delta (`exact_delta_composition` says why).
         """
         if not plan.unit.asserted:
             return self.sample(part, rate)

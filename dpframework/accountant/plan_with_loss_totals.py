@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from dpframework.accountant.base import Accountant
-from dpframework.accountant.delta_composition import exact_delta_of
+from dpframework.accountant.exact_delta_composition import exact_delta_of
 from dpframework.accountant.pure import PureAccountant
 from dpframework.facts.errors import PlanRefused, first_line
 from dpframework.facts.privacy_losses import PrivacyLoss, decimal_text
@@ -132,7 +132,7 @@ class AccountedPlan(Plan):
         return accountant.loss_with_exact_delta(self.amount(kind, node), self.exact_delta(node))
 
     def exact_delta(self, node: Node) -> Fraction | None:
-        """Return the exact delta of the releases below a node (see `delta_composition`); None without a valid claim."""
+        """Return the exact delta below a node (see `exact_delta_composition`); None without a valid claim."""
         return exact_delta_of(node, self).under(self.relation)
 
     @functools.cached_property

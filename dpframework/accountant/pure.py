@@ -61,6 +61,6 @@ class PureAccountant(AdditiveAccountant):
         return UNCLAIMED if calibration is None else calibration.losses.pure
 
     def loss(self, amount: ByRelation) -> PrivacyLoss | None:
-        """Return the epsilon as a loss. Its delta is 0, since `delta_composition` accounts for exact deltas."""
+        """Return the epsilon as a loss. Its delta is 0, since `exact_delta_composition` accounts for exact deltas."""
         epsilon = amount.under(self.relation)
         return None if epsilon is None else PrivacyLoss(epsilon=epsilon)

@@ -4,8 +4,9 @@ The marginal of a set of attributes is its contingency table. The miner releases
 residual of a set is the part of its marginal that does not follow from the marginals of its subsets. Every marginal is
 a sum of residuals, and summing is post-processing. The noise is distributed over the residuals to minimize one of two
 errors: the weighted sum of the variances of all cells (`marginals_workload_noise_and_errors`), or the largest variance
-of a cell (`minimax_weights`). In zCDP the noise is Gaussian. In pure epsilon it is Laplace noise or noise in the shape
-of blocks (`mechanisms.BlockNorm`), whichever has the smaller predicted error. You can also ask for Laplace noise.
+of a cell (`marginals_minimax_noise`). In zCDP the noise is Gaussian. In pure epsilon it is Laplace noise or noise in
+the shape of blocks (`mechanisms.BlockNorm`), whichever has the smaller predicted error. You can also ask for Laplace
+noise.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import attrs
 import numpy as np
 
 from dpframework.basics.basic_miner_base import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.marginals_minimax_noise import for_largest, least_largest
 from dpframework.basics.marginals_workload_noise_and_errors import (
     ResidualGroup,
     Set,
@@ -28,7 +30,6 @@ from dpframework.basics.marginals_workload_noise_and_errors import (
     marginal_of,
     sum_variance,
 )
-from dpframework.basics.minimax_weights import for_largest, least_largest
 from dpframework.basics.released_row_cap_miner_base import RowsMiner
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError

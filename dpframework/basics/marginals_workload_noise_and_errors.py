@@ -44,7 +44,7 @@ import numpy as np
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
-from dpframework.mechanisms.ball_noise_base import LARGEST_DIMENSION
+from dpframework.mechanisms.knorm_ball_noise_base import LARGEST_DIMENSION
 from dpframework.queries.base import Norm
 from dpframework.queries.marginal_residuals import Residuals
 from dpframework.queries.residual_changes import LARGEST_WEIGHT, subsets

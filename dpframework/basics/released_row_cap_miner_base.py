@@ -30,8 +30,8 @@ from dpframework.run.miner_base_and_examples import Miner
 from dpframework.run.private_table import PrivateTable
 
 if TYPE_CHECKING:  # A run loads these modules only if a miner has `rows_per_unit`.
-    from dpframework.queries.row_cap_queries import AtReleasedRows
-    from dpframework.results.rows_per_unit_result import RowsPerUnit
+    from dpframework.queries.released_row_cap_queries import AtReleasedRows
+    from dpframework.results.released_row_cap_result import RowsPerUnit
 
 #: The note of an error bound if the number of rows per unit is released.
 _AT_MOST = "for all rows per unit that the study keeps; smaller in proportion if a smaller number is released"
@@ -123,7 +123,7 @@ class RowsMiner(BasicMiner):
         """Return the reason why the miner cannot use the results of `sources`; None if it can."""
         if self.rows_per_unit is None:
             return self.own_misfit(sources)
-        from dpframework.results.rows_per_unit_result import RowsPerUnit
+        from dpframework.results.released_row_cap_result import RowsPerUnit
 
         source = sources[self.rows_per_unit]
         if source.result is not RowsPerUnit:
@@ -220,7 +220,7 @@ def _at_released_rows(node: Node, most: int, source: str) -> Node:
     if isinstance(node, Spend):
         raise InputError("rows_per_unit names a step, and a block of releases reads all rows; leave out rows_per_unit")
     if isinstance(node, Step):
-        from dpframework.queries.row_cap_queries import AtReleasedRows
+        from dpframework.queries.released_row_cap_queries import AtReleasedRows
 
         return attrs.evolve(node, query=AtReleasedRows(node.query, most), uses=(*node.uses, source))
     return node.with_children(_at_released_rows(child, most, source) for child in node.children)

@@ -17,9 +17,9 @@ from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
 from dpframework.plan.error_bounds_by_result import PlannedPart
 from dpframework.plan.nodes import Node, step
-from dpframework.queries.row_cap_queries import RowsPerUnitScores
+from dpframework.queries.released_row_cap_queries import RowsPerUnitScores
 from dpframework.results.error_bounds import BoundKind, ErrorBound
-from dpframework.results.rows_per_unit_result import RowsPerUnit
+from dpframework.results.released_row_cap_result import RowsPerUnit
 from dpframework.run.miner_base_and_examples import Example, Miner
 from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable

@@ -184,7 +184,7 @@ def approve(
     plan = open_plan(study, engine, verified)
     ledger.approve(name, plan, by=by, runs=runs, note=note, data=data or (), key=key)
     if not as_json:
-        from dpframework.reports.tree_mermaid_and_dot import place_lines
+        from dpframework.reports.text_plan_drawings import place_lines
 
         whom = "" if plan.unit.is_row else f", which protects {plan.unit}"
         signed = "unsigned" if key is None else "signed"

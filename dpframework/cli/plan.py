@@ -159,15 +159,15 @@ def _show_tree(planned: StudyPlan) -> None:
 
 def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
     """Return a plan in a format."""
-    from dpframework.reports import tree_mermaid_and_dot
+    from dpframework.reports import text_plan_drawings
 
     match form:
         case PlanFormat.JSON:
             return planned.to_json()
         case PlanFormat.MERMAID:
-            return tree_mermaid_and_dot.mermaid(planned)
+            return text_plan_drawings.mermaid(planned)
         case PlanFormat.DOT:
-            return tree_mermaid_and_dot.dot(planned)
+            return text_plan_drawings.dot(planned)
         case PlanFormat.HTML:
             from dpframework.reports.html import html_report
 
@@ -176,7 +176,7 @@ def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
             from dpframework.reports.planned_result_rows import cost_lines, error_lines, standing_lines
 
             lines = [*standing_lines(planned), "", *error_lines(planned), *cost_lines(planned)]
-            return "\n".join([tree_mermaid_and_dot.tree(planned), *lines]) + "\n"
+            return "\n".join([text_plan_drawings.tree(planned), *lines]) + "\n"
 
 
 def _plans_to_compare(files: tuple[Path, Path], engine: str | None, verified: Path | None) -> list[StudyPlan]:
@@ -189,7 +189,7 @@ def _plans_to_compare(files: tuple[Path, Path], engine: str | None, verified: Pa
 
 def _show_difference(files: tuple[Path, Path], plans: list[StudyPlan], form: PlanFormat) -> None:
     """Describe the changes from one plan to another."""
-    from dpframework.reports import tree_mermaid_and_dot
+    from dpframework.reports import text_plan_drawings
     from dpframework.reports.difference import difference
     from dpframework.reports.terminal_line_breaks import fit_tree
 
@@ -198,9 +198,9 @@ def _show_difference(files: tuple[Path, Path], plans: list[StudyPlan], form: Pla
     if form is PlanFormat.JSON:
         print_json(found.to_dict())
     elif form is PlanFormat.MERMAID:
-        write(tree_mermaid_and_dot.difference_mermaid(found), end="")
+        write(text_plan_drawings.difference_mermaid(found), end="")
     elif form is PlanFormat.DOT:
-        write(tree_mermaid_and_dot.difference_dot(found), end="")
+        write(text_plan_drawings.difference_dot(found), end="")
     elif form is PlanFormat.HTML:
         from dpframework.reports.html import html_difference
 
@@ -215,7 +215,7 @@ def _show_difference(files: tuple[Path, Path], plans: list[StudyPlan], form: Pla
             return
         write("\n" + "\n".join(map(str, found.changes)))
         write("\nthe steps (+ added, - removed, ~ changed):")
-        drawn = tree_mermaid_and_dot.difference_tree(found)
+        drawn = text_plan_drawings.difference_tree(found)
         if not console().is_terminal:
             write(drawn)
             return
@@ -249,7 +249,7 @@ def check(study: Subject, verified: VerifiedFile = None, rows: AboutRows = None,
         )
     else:
         from dpframework.reports.terminal_renderer import findings_text
-        from dpframework.reports.tree_mermaid_and_dot import total_line
+        from dpframework.reports.text_plan_drawings import total_line
 
         # In a pipe each finding is one line, for grep.
         console().print(findings_text(found), soft_wrap=not console().is_terminal)

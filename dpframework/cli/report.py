@@ -136,7 +136,7 @@ def _data_set(ledger: Path | None, data_set: str | None) -> tuple[ledgers.Record
 def _report_form(plan: StudyPlan, results: Results | None, about: reports.About) -> dict[str, Any]:
     """Return the contents of a report as a JSON-safe form."""
     from dpframework.reports.planned_result_rows import result_rows
-    from dpframework.reports.report_facts import part_rows, public_facts, verdict_facts
+    from dpframework.reports.report_headlines import part_rows, public_facts, verdict_facts
     from dpframework.reports.step_row import step_rows
 
     return {

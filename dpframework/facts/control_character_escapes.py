@@ -3,7 +3,7 @@ r"""Escapes for characters that control a terminal, or hide or reorder text, in 
 A label may hold any character, and so may a text from a plugin or a file. Printed as it is, `"\x1b[2K"` erases the line
 that it stands in. A carriage return lets the text after it overwrite the line, and U+202E shows the rest of a line
 backwards. `printable` shows such a character as an escape, such as `\n` or `\u202e`. Every format then adds its own
-rule: `facts.output_formats_times_and_csv` for CSV, `reports.markdown` for Markdown, `reports.tree_mermaid_and_dot` for
+rule: `facts.output_formats_times_and_csv` for CSV, `reports.markdown` for Markdown, `reports.text_plan_drawings` for
 Mermaid and DOT.
 """
 

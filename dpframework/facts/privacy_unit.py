@@ -13,12 +13,12 @@ mechanism. Noise is calibrated by this rule: a release that may lose epsilon for
 and a release that may lose rho for a unit may lose rho / k^2 for a row. `docs/composition.md` derives the rules of
 composition from this.
 
-**A period.** A unit may be a person in one period (see `periods`). A run reads the rows of one period. So its table
-holds units of that period with at most k rows each, and all of the above holds for this table. It has no rows of other
-periods. So for neighbours that differ by a person in one period, the releases of all periods together lose no more than
-the releases of that period. A person's whole history consists of one such unit for each period in which they have rows.
-The loss for the history is at most the sum of the losses of these periods. (The releases of a period depend on earlier
-releases and on the rows of that period, so their losses add up as in adaptive sequential composition.)
+**A period.** A unit may be a person in one period (see `calendar_periods`). A run reads the rows of one period. So its
+table holds units of that period with at most k rows each, and all of the above holds for this table. It has no rows of
+other periods. So for neighbours that differ by a person in one period, the releases of all periods together lose no
+more than the releases of that period. A person's whole history consists of one such unit for each period in which they
+have rows. The loss for the history is at most the sum of the losses of these periods. (The releases of a period depend
+on earlier releases and on the rows of that period, so their losses add up as in adaptive sequential composition.)
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from typing import Any, final
 
 import attrs
 
+from dpframework.facts.calendar_periods import Period, PeriodKind
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import is_whole_number
-from dpframework.facts.periods import Period, PeriodKind
 from dpframework.facts.phrases import count_text
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import printable_name

@@ -17,7 +17,7 @@ from dpframework.facts.errors import PlanRefused
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import read_toml
 from dpframework.lab.clinic import LABS, PLANTED, PlantedRelation, clinic_schema, clinic_table
-from dpframework.lab.evaluation.table_folds import columns_of
+from dpframework.lab.evaluation.readable_rows_and_folds import columns_of
 from dpframework.run.observers import Observer
 from dpframework.study.plugin_registry import registry
 from dpframework.study.results import Results

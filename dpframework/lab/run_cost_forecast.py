@@ -22,11 +22,11 @@ import numpy as np
 
 from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attributes import Numeric
+from dpframework.facts.calendar_periods import PeriodKind
 from dpframework.facts.errors import DPFrameworkError, InputError, first_line
 from dpframework.facts.installed_package_digests import importing_environment
 from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.periods import PeriodKind
 from dpframework.facts.value_checks import check_counts
 from dpframework.study.study import Study
 from dpframework.study.table_place import values_read

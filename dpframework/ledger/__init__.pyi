@@ -14,7 +14,7 @@ from .outside_releases import Outside as Outside, OutsideKind as OutsideKind
 from .recorded_run import RecordedRun as RecordedRun
 from .run_results_person_and_purpose import RecordedResult as RecordedResult, RunSubject as RunSubject
 from .signers import Signers as Signers, read_signers as read_signers
-from .spending_groups_and_remainder import (
+from .spending_by_group_and_remainder import (
     GroupBy as GroupBy,
     GroupOfRuns as GroupOfRuns,
     group_runs as group_runs,

@@ -9,8 +9,8 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import AccountedPlan, AdaptiveBudget, PlanCharge
+from dpframework.facts.calendar_periods import Period
 from dpframework.facts.errors import InputError, PlanRefused
-from dpframework.facts.periods import Period
 from dpframework.facts.phrases import count_text
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation, decimal_text
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit

@@ -1,12 +1,4 @@
 from .above_threshold import AboveThreshold as AboveThreshold
-from .ball_moments import BallMoments as BallMoments, unit_ball_moments as unit_ball_moments
-from .ball_points import (
-    Balls as Balls,
-    CrossPolytopes as CrossPolytopes,
-    draw_layer as draw_layer,
-    layer_size as layer_size,
-)
-from .ball_radii import draw_from_balls as draw_from_balls, geometric_sum as geometric_sum
 from .base import (
     Calibration as Calibration,
     Mechanism as Mechanism,
@@ -25,6 +17,14 @@ from .knorm import (
     cell_variances as cell_variances,
     groups_by_size as groups_by_size,
 )
+from .knorm_ball_moments import BallMoments as BallMoments, unit_ball_moments as unit_ball_moments
+from .knorm_ball_points import (
+    Balls as Balls,
+    CrossPolytopes as CrossPolytopes,
+    draw_layer as draw_layer,
+    layer_size as layer_size,
+)
+from .knorm_ball_radii import draw_from_balls as draw_from_balls, geometric_sum as geometric_sum
 from .laplace import (
     DiscreteLaplace as DiscreteLaplace,
     Laplace as Laplace,

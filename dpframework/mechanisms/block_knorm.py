@@ -24,10 +24,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.mechanisms.ball_noise_base import BallNoise, largest_sum
-from dpframework.mechanisms.ball_points import CrossPolytopes, cross_polytopes
-from dpframework.mechanisms.ball_radii import mean_squares
 from dpframework.mechanisms.base import Calibration
+from dpframework.mechanisms.knorm_ball_noise_base import BallNoise, largest_sum
+from dpframework.mechanisms.knorm_ball_points import CrossPolytopes, cross_polytopes
+from dpframework.mechanisms.knorm_ball_radii import mean_squares
 from dpframework.queries.base import Norm, QueryFacts
 
 

@@ -33,11 +33,11 @@ inequality, no probability changes by more than a factor exp(change / s).
 **How it is drawn.** With q = exp(-1/s), q**k = (1-q) times the sum over r >= k of q**r. Let N(r) be the number of
 points of a *ball* of radius r. If P(R = r) is proportional to N(r) q**r, then a uniform point of a ball of the random
 radius R has the distribution above. Balls, unlike spheres, are products over histograms, or unions of such products
-over the common sum (see `ball_points`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D),
-with whole numbers h_k that `ball_polynomials` computes. So to draw R, draw a number k with P(k) proportional to
-h_k q**k, and add D + 1 independent geometric numbers to it. The sum over z of `q**|z|`, by which the probabilities are
-divided, is h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole numbers, and exact. (If parts add
-up to 0, the l1 norm is even. Then R is half of the norm, and s is halved.)
+over the common sum (see `knorm_ball_points`). Let D be the dimension of the space. N(r) is a sum over k of
+h_k C(r-k+D, D), with whole numbers h_k that `knorm_ball_polynomials` computes. So to draw R, draw a number k with P(k)
+proportional to h_k q**k, and add D + 1 independent geometric numbers to it. The sum over z of `q**|z|`, by which the
+probabilities are divided, is h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole numbers, and
+exact. (If parts add up to 0, the l1 norm is even. Then R is half of the norm, and s is halved.)
 
 **One histogram.** The norm of a single histogram is its l1 norm divided by the change. So the noise of its entries is
 independent discrete Laplace noise of scale s, and is drawn as such. If all neighbours have the same number of rows, the
@@ -65,10 +65,10 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import ByRelation, Relation
 from dpframework.facts.privacy_unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.ball_noise_base import LARGEST_DIMENSION, BallNoise, largest_sum, sums_within_blocks
-from dpframework.mechanisms.ball_points import Balls, balls
-from dpframework.mechanisms.ball_radii import mean_squares
 from dpframework.mechanisms.base import Calibration, Preview
+from dpframework.mechanisms.knorm_ball_noise_base import LARGEST_DIMENSION, BallNoise, largest_sum, sums_within_blocks
+from dpframework.mechanisms.knorm_ball_points import Balls, balls
+from dpframework.mechanisms.knorm_ball_radii import mean_squares
 from dpframework.mechanisms.laplace import from_lattice
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts

@@ -28,7 +28,7 @@ from dpframework.facts.privacy_losses import ByRelation, Relation, positive_delt
 from dpframework.facts.privacy_unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.base import Calibration, PureMechanism
 from dpframework.mechanisms.cell_selection_base import CellSelection, CellVisibility
-from dpframework.mechanisms.partition_selection_noise import SelectionNoise, selection_noise
+from dpframework.mechanisms.optimal_partition_selection_noise import SelectionNoise, selection_noise
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.release_losses import Losses, divide, double_at_most, growth_of_delta, half_square, times
 from dpframework.queries.base import Norm, QueryFacts

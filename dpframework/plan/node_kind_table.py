@@ -18,7 +18,6 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation, decimal_text
 from dpframework.mechanisms.base import Calibration, Mechanism
-from dpframework.plan.node_json import read_cut, read_spend, read_step, write_cut, write_spend, write_step
 from dpframework.plan.nodes import (
     Either,
     FromRelease,
@@ -36,6 +35,7 @@ from dpframework.plan.nodes import (
     sequential,
 )
 from dpframework.plan.spend_block_node import Spend, amount_of, most_of
+from dpframework.plan.step_block_and_cut_json import read_cut, read_spend, read_step, write_cut, write_spend, write_step
 
 if TYPE_CHECKING:
     from dpframework.plan.plan import Plan

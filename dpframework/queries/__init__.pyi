@@ -23,7 +23,7 @@ from .released_bounds_queries import (
     ReleasedBins as ReleasedBins,
     ScaledSums as ScaledSums,
 )
-from .row_cap_queries import (
+from .released_row_cap_queries import (
     AtReleasedRows as AtReleasedRows,
     RowsPerUnitScores as RowsPerUnitScores,
     numbers_of_rows as numbers_of_rows,

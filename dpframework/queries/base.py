@@ -21,7 +21,7 @@ from dpframework.queries.query_counts_on_row_blocks import Counting
 from dpframework.tables.encoded_row_blocks import Block
 
 if TYPE_CHECKING:
-    from dpframework.tables.crosstab_counts import JointCounts
+    from dpframework.tables.crosstab_expressions import JointCounts
 
 
 class Norm(enum.StrEnum):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, as_attributes
 from dpframework.facts.errors import InputError
 from dpframework.queries.counts import CellCounts
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts, codes_in_bins
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts, codes_in_bins
 from dpframework.tables.encoded_row_blocks import TILE, Block
 from dpframework.tables.fast_code_counts import joint_codes, tally
 

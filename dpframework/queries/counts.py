@@ -20,7 +20,7 @@ from dpframework.formulas.count_formula import Formula, public
 from dpframework.formulas.score_structures import Adds
 from dpframework.formulas.sensitivity_claims_and_neighbours import Change, ScoreClaims, norm_claims
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts, require_own_codes
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts, require_own_codes
 from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.fast_code_counts import MANY, tally
 

@@ -12,7 +12,7 @@ import attrs
 from numpy.typing import NDArray
 
 from dpframework.queries.base import Query
-from dpframework.tables.crosstab_counts import JointCounts, joint_counts_of
+from dpframework.tables.crosstab_expressions import JointCounts, joint_counts_of
 from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import Engine, Rows
 

@@ -23,7 +23,7 @@ from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.counts import CellCounts, histogram_claims, histogram_sensitivities, share_sensitivities
 from dpframework.queries.sums import STEPS, BoundedSum, WithinBounds, sum_sensitivities
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts, WholeSteps, codes_in_bins, describe_known
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts, WholeSteps, codes_in_bins, describe_known
 from dpframework.tables.encoded_row_blocks import TILE, Block
 from dpframework.tables.fast_code_counts import joint_codes
 

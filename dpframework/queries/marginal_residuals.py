@@ -41,7 +41,7 @@ from dpframework.queries.residual_changes import (
     change_by_replacement,
     is_bound,
 )
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts
 
 _MOST_NAMED = 4  # the most attributes that the query's text names
 

@@ -12,7 +12,7 @@ from dpframework.tables.encoded_row_blocks import Block
 
 if TYPE_CHECKING:
     from dpframework.queries.base import Query
-    from dpframework.tables.crosstab_counts import JointCounts
+    from dpframework.tables.crosstab_expressions import JointCounts
 
 
 @final

@@ -19,7 +19,7 @@ from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims, 
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.scores import CandidateScores
 from dpframework.queries.sums import WithinBounds
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts, WholeSteps
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts, WholeSteps
 from dpframework.tables.encoded_row_blocks import Block
 
 MOST_STEPS = 4096  # the most steps of a grid

@@ -32,7 +32,7 @@ from dpframework.queries.counts import AttributeCounts, JointHistogram, TableCou
 from dpframework.queries.group_queries import GroupMoments, GroupNumbers, groups_reached
 from dpframework.queries.ranks import MOST_STEPS, QuantileScores
 from dpframework.queries.sums import STEPS, BoundDistances, WithinBounds, sum_sensitivities
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts, WholeSteps
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts, WholeSteps
 from dpframework.tables.encoded_row_blocks import Block
 
 #: Two numbers within the attribute's public bounds, the lower one first.

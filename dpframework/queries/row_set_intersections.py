@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.logical_descriptions_of_rows import And, Cases, Description
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts
 
 
 @final

@@ -17,7 +17,7 @@ from dpframework.formulas.sensitivity_claims_and_neighbours import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims
 from dpframework.tables.count_width import in_64_bits
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts
 from dpframework.tables.encoded_row_blocks import Block
 
 

@@ -29,7 +29,7 @@ from dpframework.formulas.score_structures import Adds
 from dpframework.formulas.sensitivity_claims_and_neighbours import Change, ScoreClaims, norm_claims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, share_sensitivities
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts, WholeSteps, describe_known
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts, WholeSteps, describe_known
 from dpframework.tables.encoded_row_blocks import Block
 
 STEPS = 1 << 30  # the most steps of a value, so that sums over fewer than 2**31 rows fit into 62 bits

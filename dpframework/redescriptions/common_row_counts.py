@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.logical_descriptions_of_rows import Description, Equals, Literal
 from dpframework.queries.row_set_intersections import RowSets, in_common
-from dpframework.tables.crosstab_counts import JointCounts
+from dpframework.tables.crosstab_expressions import JointCounts
 from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.fast_code_counts import joint_codes
 

@@ -62,7 +62,7 @@ from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.query_counts_on_row_blocks import Counting
 from dpframework.queries.scores import CandidateScores
 from dpframework.redescriptions.common_row_counts import Sets, ViewTests, common_counts, common_tables
-from dpframework.tables.crosstab_counts import JointCounts
+from dpframework.tables.crosstab_expressions import JointCounts
 from dpframework.tables.encoded_row_blocks import Block
 
 DISTINCT = Fraction(7, 10)  # a match is too similar to a known set if the Jaccard index of their rows is this or more

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.queries.counts import CellCounts
 from dpframework.queries.runtime_attribute_queries import ReadsAmong
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts
 from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.fast_code_counts import tally
 

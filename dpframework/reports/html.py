@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from dpframework.facts.control_character_escapes import printable_lines
 from dpframework.plan.node_kind_table import KINDS
-from dpframework.reports.difference.merged_plans import Mark
+from dpframework.reports.difference.merged_plan_node import Mark
 from dpframework.reports.html_plan_drawing import difference_on_page
-from dpframework.reports.report_facts import About, brief, headlines, is_alarming, public_facts
+from dpframework.reports.report_headlines import About, brief, headlines, is_alarming, public_facts
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.section_blocks import SectionBlock
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from dpframework.facts.phrases import count_text
-from dpframework.reports.difference.merged_plans import Mark
-from dpframework.reports.node_rows import NodeRow
+from dpframework.reports.difference.merged_plan_node import Mark
 from dpframework.reports.plan_drawing_data import NodeDrawing, draw_difference, draw_plan
+from dpframework.reports.plan_tree_with_losses import NodeRow
 from dpframework.reports.run_summary import RunSummary
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 

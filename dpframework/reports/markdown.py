@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dpframework.facts.control_character_escapes import printable, printable_lines
 from dpframework.reports.formats import MARKDOWN_MARK
-from dpframework.reports.report_facts import About, brief, headlines
+from dpframework.reports.report_headlines import About, brief, headlines
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.section_blocks import Facts, Paragraph, SectionBlock, TableBlock, Text
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections

@@ -11,7 +11,7 @@ from dpframework.facts.files import write_whole
 from dpframework.facts.output_formats_times_and_csv import csv_text
 from dpframework.plan.error_bounds_by_result import parts_of
 from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
-from dpframework.reports.report_facts import About
+from dpframework.reports.report_headlines import About
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.step_row import rows_of_steps
 from dpframework.study.results import Results

@@ -10,7 +10,7 @@ from typing import final
 import attrs
 
 from dpframework.reports.loss_text import loss_text
-from dpframework.reports.report_facts import About
+from dpframework.reports.report_headlines import About
 from dpframework.results.matrix import Matrix
 from dpframework.study.plan_steps_of_releases import path_finder
 from dpframework.study.results import Results

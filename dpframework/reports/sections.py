@@ -22,9 +22,9 @@ from dpframework.reports.attribute_losses import AttributeLoss, losses_by_attrib
 from dpframework.reports.epsilon_as_odds import certainty_gains
 from dpframework.reports.html_plan_drawing import plan_on_page
 from dpframework.reports.loss_text import loss_text
-from dpframework.reports.node_rows import NodeRow, node_tree
+from dpframework.reports.plan_tree_with_losses import NodeRow, node_tree
 from dpframework.reports.planned_result_rows import ResultRow, merge, result_rows, size_sentence
-from dpframework.reports.report_facts import (
+from dpframework.reports.report_headlines import (
     About,
     attribute_rows,
     part_rows,
@@ -37,7 +37,7 @@ from dpframework.reports.section_blocks import Paragraph, SectionBlock, TableBlo
 from dpframework.reports.spend_block_table import block_table
 from dpframework.reports.step_row import NONE, StepRow, step_rows
 from dpframework.reports.step_table import PlacedStep, StepTable
-from dpframework.reports.tree_mermaid_and_dot import tree
+from dpframework.reports.text_plan_drawings import tree
 from dpframework.study.plugin_registry import registry
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 

@@ -10,12 +10,12 @@ from dpframework.facts.control_character_escapes import printable, printable_lin
 from dpframework.reports import section_blocks
 from dpframework.reports.epsilon_as_odds import certainty_sentence
 from dpframework.reports.planned_result_rows import bound_line, error_lines
-from dpframework.reports.report_facts import About, brief, headlines, is_alarming
+from dpframework.reports.report_headlines import About, brief, headlines, is_alarming
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.step_table import StepTable
 from dpframework.reports.terminal_line_breaks import FittedText, fit_facts, fit_prose, fit_tree
-from dpframework.reports.tree_mermaid_and_dot import tree
+from dpframework.reports.text_plan_drawings import tree
 from dpframework.study.results import Results
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 

@@ -13,6 +13,7 @@ from .keys import KeyTable as KeyTable, ReleasedKeys as ReleasedKeys
 from .marginal_tables import MarginalTable as MarginalTable, MarginalTables as MarginalTables
 from .matrix import Matrix as Matrix, matrices_of as matrices_of
 from .noisy_count_with_interval import Noisy as Noisy
+from .released_row_cap_result import RowsPerUnit as RowsPerUnit
 from .result import (
     Drawable as Drawable,
     DrawableResult as DrawableResult,
@@ -21,6 +22,5 @@ from .result import (
     without_math as without_math,
 )
 from .results_by_key import ByKey as ByKey
-from .rows_per_unit_result import RowsPerUnit as RowsPerUnit
 from .simplex_projection import nearest_on_simplex as nearest_on_simplex
 from .table_text import TextTable as TextTable

@@ -28,8 +28,8 @@ from dpframework.study.miner_from_parameters import Share
 from dpframework.study.noise_search_for_budget_shares import Shares
 from dpframework.study.notebook_views import study_html
 from dpframework.study.plan_runner_without_miner import plan_form, require_engine
-from dpframework.study.study_data_type import Given
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
+from dpframework.study.table_or_table_source import Given
 from dpframework.tables.engine_base import Engine
 from dpframework.tables.in_process_engines import InMemory
 

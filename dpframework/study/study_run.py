@@ -20,9 +20,9 @@ from dpframework.run.run_recorder_interface import Recorder
 from dpframework.study.plan_runner_without_miner import release_all, require_no_choice, require_samples_anew
 from dpframework.study.plugin_registry import registry
 from dpframework.study.results import Results
-from dpframework.study.study_data_type import Given
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.study.table_opener import open_table
+from dpframework.study.table_or_table_source import Given
 from dpframework.study.table_place import values_read
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engine_base import Engine

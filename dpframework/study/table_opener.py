@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from dpframework.facts.calendar_periods import Period
 from dpframework.facts.errors import (
     KINDS,
     DoesNotFit,
@@ -19,12 +20,11 @@ from dpframework.facts.errors import (
     is_failure,
     raised_here,
 )
-from dpframework.facts.periods import Period
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.run.run_recorder_interface import Recorder
-from dpframework.study.study_data_type import Given
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
+from dpframework.study.table_or_table_source import Given
 from dpframework.study.table_place import require_read_for
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engine_base import Engine, Rows

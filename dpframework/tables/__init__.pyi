@@ -1,15 +1,6 @@
 from .block_count_kernels import popcount as popcount
 from .coded_table import Table as Table
 from .contribution_bounding import kept_rows as kept_rows
-from .crosstab_counts import (
-    Column as Column,
-    Crosstab as Crosstab,
-    JointCounts as JointCounts,
-    WholeSteps as WholeSteps,
-    as_cases as as_cases,
-    cells_of_column as cells_of_column,
-    joint_counts_of as joint_counts_of,
-)
 from .crosstab_engine_base import (
     CaseColumn as CaseColumn,
     GroupingEngine as GroupingEngine,
@@ -17,6 +8,15 @@ from .crosstab_engine_base import (
     SelectedRows as SelectedRows,
     Selection as Selection,
     select_lineage as select_lineage,
+)
+from .crosstab_expressions import (
+    Column as Column,
+    Crosstab as Crosstab,
+    JointCounts as JointCounts,
+    WholeSteps as WholeSteps,
+    as_cases as as_cases,
+    cells_of_column as cells_of_column,
+    joint_counts_of as joint_counts_of,
 )
 from .dask_engine import Dask as Dask
 from .duckdb_engine import DuckDB as DuckDB

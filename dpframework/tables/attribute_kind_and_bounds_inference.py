@@ -15,7 +15,7 @@ from dpframework.facts.canonical_cells import TRUTHS, Form, label_of, of_text
 from dpframework.facts.choice_enum import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
-from dpframework.tables.distinct_cells import DistinctCells
+from dpframework.tables.distinct_column_texts import DistinctCells
 from dpframework.tables.plain_cell_series import Column, as_numbers, is_textual
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from dpframework.facts.column_read_options import ISO, ColumnOptions
 from dpframework.facts.phrases import first_of
 from dpframework.tables.cell_notation_reader import styled_numbers, without_symbols
 from dpframework.tables.date_reader import parse_times
-from dpframework.tables.distinct_cells import DistinctCells
+from dpframework.tables.distinct_column_texts import DistinctCells
 from dpframework.tables.plain_cell_series import as_numbers
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from dpframework.facts.hidden_fields import hide_fields
 from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.facts.row_partitions import NOTHING_DERIVED, AttributeSources, Cut, number_of_parts, with_sources
 from dpframework.facts.schema import Schema
-from dpframework.tables.crosstab_counts import Column, Crosstab, JointCounts, joint_counts_of
+from dpframework.tables.crosstab_expressions import Column, Crosstab, JointCounts, joint_counts_of
 from dpframework.tables.encoded_row_blocks import Block, cells_of
 from dpframework.tables.engine_base import Engine, Rows, rows_of
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.tables.crosstab_counts import Crosstab
 from dpframework.tables.crosstab_engine_base import CaseColumn, SelectedRows
+from dpframework.tables.crosstab_expressions import Crosstab
 from dpframework.tables.sql_expressions import SqlColumns
 
 MOST_COLUMNS, MOST_SETS = 48, 64  # a query with so many columns or so many grouping sets takes no more tables

@@ -16,9 +16,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.calendar_periods import Period
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit, InputError
-from dpframework.facts.periods import Period
 from dpframework.facts.privacy_unit import PrivacyUnit
 from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.cell_notation_reader import read_days, read_ids

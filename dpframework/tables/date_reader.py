@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.calendar_periods import Period
 from dpframework.facts.column_read_options import DATE_DIRECTIVES, ISO, TIME_DIRECTIVES, DateUnit
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit
-from dpframework.facts.periods import Period
 from dpframework.tables.plain_cell_series import is_missing, plain_cells
 
 if TYPE_CHECKING:

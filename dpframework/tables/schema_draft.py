@@ -25,7 +25,7 @@ from dpframework.tables.column_notation_guess import (
     with_groups,
     yes_and_no,
 )
-from dpframework.tables.distinct_cells import DistinctCells, distinct_cells
+from dpframework.tables.distinct_column_texts import DistinctCells, distinct_cells
 from dpframework.tables.plain_cell_series import Column, as_column, is_textual, plain_cells
 
 if TYPE_CHECKING:

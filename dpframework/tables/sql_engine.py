@@ -19,8 +19,8 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import finite_number
 from dpframework.tables.coded_table import Table
 from dpframework.tables.column_encoding import Unfit, require_fit
-from dpframework.tables.crosstab_counts import Crosstab
 from dpframework.tables.crosstab_engine_base import CaseColumn, GroupingEngine, SelectedRows
+from dpframework.tables.crosstab_expressions import Crosstab
 from dpframework.tables.crosstabs_by_grouping_sets import families, grouping_queries
 from dpframework.tables.database_derived_columns import with_derived_columns
 from dpframework.tables.database_row_selection import DAY, ID, NTH, ORDER, PLACE, UNIT, RowChooser, SqlPiece

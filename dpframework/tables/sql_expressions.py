@@ -17,8 +17,8 @@ from dpframework.facts.logical_descriptions_of_rows import And, Below, Cases, De
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema
-from dpframework.tables.crosstab_counts import Column, UnitPlaces, WholeSteps, as_cases
 from dpframework.tables.crosstab_engine_base import CaseColumn, Selection
+from dpframework.tables.crosstab_expressions import Column, UnitPlaces, WholeSteps, as_cases
 from dpframework.tables.encoded_row_blocks import without_values
 from dpframework.tables.sql_connection import double
 

@@ -50,7 +50,7 @@ from .tables.contribution_bounding_checks import (
     check_bounding as check_bounding,
     unit_readers as unit_readers,
 )
-from .tables.derivation_checks import (
+from .tables.derived_cell_checks import (
     DerivationReport as DerivationReport,
     check_derivation as check_derivation,
 )
@@ -61,7 +61,7 @@ from .tables.row_independence_checks import (
     built_in_readers as built_in_readers,
     check_reading as check_reading,
 )
-from .tables.unit_sample_check import assert_units_sampled as assert_units_sampled
+from .tables.whole_unit_sample_check import assert_units_sampled as assert_units_sampled
 from .verification_report import (
     ExampleAudit as ExampleAudit,
     Verification as Verification,

@@ -24,7 +24,7 @@ from dpframework.verify.miners.replay_audit import audit
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.queries.sensitivity_search import search_sensitivity
 from dpframework.verify.tables.contribution_bounding_checks import BoundingReport, UnitReader, check_bounding
-from dpframework.verify.tables.derivation_checks import DerivationReport, Deriving, check_derivation
+from dpframework.verify.tables.derived_cell_checks import DerivationReport, Deriving, check_derivation
 from dpframework.verify.tables.row_independence_checks import Reader, ReadingReport, check_reading
 from dpframework.verify.tables.unit_derivation_checks import Aggregating, columns_of_units
 

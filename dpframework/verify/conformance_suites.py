@@ -28,8 +28,8 @@ from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
-from dpframework.plan.node_json import read_step, write_step
 from dpframework.plan.nodes import step
+from dpframework.plan.step_block_and_cut_json import read_step, write_step
 from dpframework.queries import Count, Query
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of, answers_of
 from dpframework.results.json_safe import to_json_safe
@@ -49,11 +49,11 @@ from dpframework.verify.mechanisms.neighbour_answers import Answers
 from dpframework.verify.mechanisms.probe_query_answers import Probe
 from dpframework.verify.miners.audit_report import MIN_TIGHTNESS
 from dpframework.verify.miners.audit_subject import AMOUNTS, Subject
+from dpframework.verify.miners.behaviour_from_releases_check import ADVICE
 from dpframework.verify.miners.query_trace import takes_any_answers
-from dpframework.verify.miners.same_behaviour_check import ADVICE
 from dpframework.verify.miners.step_sensitivity_and_mechanism_checks import StepChecks
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.plugin_code_and_constants import is_foreign
+from dpframework.verify.plugin_code_constants import is_foreign
 from dpframework.verify.queries.answer_changes import coordinates_of, measure
 from dpframework.verify.queries.answers_in_other_process import LocalAnswer, differences
 from dpframework.verify.queries.miner_and_mechanism_parameter_variants import with_other_costs

@@ -22,7 +22,7 @@ from dpframework.verify.miners.step_sensitivity_and_mechanism_checks import Step
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.contribution_bounding_checks import check_bounding
-from dpframework.verify.tables.derivation_checks import check_derivation
+from dpframework.verify.tables.derived_cell_checks import check_derivation
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.verification_report import ExampleAudit, Verification
 

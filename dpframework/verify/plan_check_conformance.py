@@ -21,7 +21,7 @@ from dpframework.plan.plan import Budget, PublicFacts
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.verify.accountants.accountant_plans import CASES, Case
 from dpframework.verify.accountants.exact_loss_oracle import SCHEMA
-from dpframework.verify.file_access_watch import watch_data_files
+from dpframework.verify.file_read_and_write_watch import watch_data_files
 from dpframework.verify.tables.engine_output_watch import overhear
 
 DELTAS = (Fraction(0), Fraction(1, 10**6))

@@ -17,7 +17,7 @@ from dpframework.verify.miners.delta_tail_test import TailReport
 from dpframework.verify.miners.distinguisher import DistinguishingEvent
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.tables.contribution_bounding_checks import BoundingReport
-from dpframework.verify.tables.derivation_checks import DerivationReport
+from dpframework.verify.tables.derived_cell_checks import DerivationReport
 
 
 @final

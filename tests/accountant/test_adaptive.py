@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 import dpframework as dpf
 from dpframework.accountant import RDPAccountant, composition, zcdp_to_epsilon
-from dpframework.accountant.adaptive_budget import AdaptiveBudget, PlanCharge
+from dpframework.accountant.adaptive_plan_budget import AdaptiveBudget, PlanCharge
 from dpframework.accountant.composition import sequential
 from dpframework.accountant.rdp import (
     LOWEST,

@@ -17,7 +17,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.accountant import BUILT_IN, AdditiveAccountant
-from dpframework.reports import report_facts, tree_mermaid_and_dot
+from dpframework.reports import report_headlines, text_plan_drawings
 from dpframework.reports.difference import difference
 from dpframework.reports.html import html_difference, html_report
 from dpframework.run.miner_base_and_examples import Example
@@ -101,8 +101,8 @@ def test_the_smallest_total_is_a_plugins_in_plan_check_and_reports(installed: Ca
     assert plan.total() == dpf.PrivacyLoss(epsilon=1)
     assert [finding.code for finding in plan.check()] == ["DP027"]
     line = "total: epsilon 1.0 under add-or-remove-one, half accounting (budget 1.0)"
-    assert tree_mermaid_and_dot.tree(plan).endswith(line)
-    assert ("total, half accounting", "epsilon 1.0") in report_facts.public_facts(plan)
+    assert text_plan_drawings.tree(plan).endswith(line)
+    assert ("total, half accounting", "epsilon 1.0") in report_headlines.public_facts(plan)
     assert line in dpf.reports.markdown_report(plan)
     assert "| the whole plan | epsilon 2.0 | epsilon 1.0 |" in dpf.reports.markdown_report(plan)
     page = html_report(plan)
@@ -115,7 +115,7 @@ def test_the_difference_of_plans_shows_a_plugins_totals(installed: Callable[...,
     found = difference(study(1).plan(), study(2).plan())
     assert found.headlines[0] == "the total rises from epsilon 0.5 to epsilon 1, under add-or-remove-one"
     assert "total: epsilon from 0.5 to 1 in half accounting" in map(str, found.changes)
-    assert "half accounting" in tree_mermaid_and_dot.difference_tree(found)
+    assert "half accounting" in text_plan_drawings.difference_tree(found)
     assert "half accounting" in html_difference(found)
 
 
@@ -196,7 +196,7 @@ def test_the_example_of_the_hook_page_is_used_as_it_says(installed: Callable[...
     assert installed(forgiving).checked() == []
     made = study("0.3333", delta="0.01")
     plan = made.plan()
-    assert blocks["text"].splitlines() == tree_mermaid_and_dot.tree(plan).splitlines()
+    assert blocks["text"].splitlines() == text_plan_drawings.tree(plan).splitlines()
     assert list(plan.totals())[:3] == ["forgiving", "pld", "pure"]
     assert made.run(TABLE, seed=1).accounting == "forgiving"
     found = verify_examples("mode", {"one": Example(SCHEMA, Mode("0.3333"), Fraction("0.01"))}, replays=200, runs=0)

@@ -18,7 +18,7 @@ from dpframework.accountant import AdditiveAccountant, PLDAccountant, RDPAccount
 from dpframework.facts import ByRelation
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.plan import Plan, Sample, Step, walk
-from dpframework.reports import tree_mermaid_and_dot
+from dpframework.reports import text_plan_drawings
 from dpframework.run.gate import Gate
 from dpframework.run.miner_base_and_examples import Example
 from dpframework.verify import MinerConformance, audit
@@ -140,7 +140,7 @@ def test_what_a_sample_costs() -> None:
     expected = np.log1p(0.1 * np.expm1(2))
     assert float(plan.total().epsilon or 0) == pytest.approx(expected, rel=1e-8)
     assert float(plan.total().epsilon or 0) >= expected
-    assert "sample at rate 0.1  [epsilon ~0.494]" in tree_mermaid_and_dot.tree(plan)
+    assert "sample at rate 0.1  [epsilon ~0.494]" in text_plan_drawings.tree(plan)
     huge = study(dpf.sample("0.1", count("a", 900))).plan()
     assert huge.total().epsilon == 900  # more than a double's exponential: nothing is gained
 

@@ -18,7 +18,7 @@ from dpframework.accountant.pld import _count_events
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianEvent
 from dpframework.mechanisms.integer_answer_change_bounds import unit_shifts
-from dpframework.queries.row_cap_queries import AtReleasedRows
+from dpframework.queries.released_row_cap_queries import AtReleasedRows
 from dpframework.verify.accountants.exact_loss_oracle import SCHEMA, delta_at, pairs_of
 
 DELTA = 1e-3

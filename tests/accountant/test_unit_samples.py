@@ -33,7 +33,7 @@ from dpframework.verify.miners.replay_on_other_table import Weigher, samples_of
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.tables.neighbours import Universe
 from dpframework.verify.tables.small_table_engine import SmallTables, units_of
-from dpframework.verify.tables.unit_sample_check import assert_units_sampled
+from dpframework.verify.tables.whole_unit_sample_check import assert_units_sampled
 
 ASSERTED = dpf.PrivacyUnit(rows=2)
 UNITS = [pytest.param(TWO, id="ids"), pytest.param(ASSERTED, id="asserted")]

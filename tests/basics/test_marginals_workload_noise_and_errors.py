@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
+from dpframework.basics.marginals_minimax_noise import predict_largest
 from dpframework.basics.marginals_workload_noise_and_errors import (
     MOST_RATIO,
     Workload,
@@ -20,7 +21,6 @@ from dpframework.basics.marginals_workload_noise_and_errors import (
     marginal_of,
     sum_variance,
 )
-from dpframework.basics.minimax_weights import predict_largest
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import LARGEST_WEIGHT, subsets
 from dpframework.results.marginal_tables import axis_share

@@ -31,8 +31,8 @@ import numpy as np
 import polars as pl
 
 import dpframework as dpf
+from dpframework.mechanisms.optimal_partition_selection_noise import selection_noise
 from dpframework.mechanisms.partition_selection import PartitionSelection
-from dpframework.mechanisms.partition_selection_noise import selection_noise
 
 BUDGETS = ((1.0, "1e-6"), (0.3, "1e-6"), (1.0, "1e-9"))
 SCHEMA = dpf.Schema([dpf.Open("key")])

@@ -11,8 +11,8 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.reports.difference import difference
 from dpframework.reports.html import html_report
-from dpframework.reports.report_facts import public_facts
-from dpframework.reports.tree_mermaid_and_dot import total_line
+from dpframework.reports.report_headlines import public_facts
+from dpframework.reports.text_plan_drawings import total_line
 from dpframework.study.plugin_registry import registry
 
 SCHEMA = """

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import BlockNorm, Calibration, block_variances
-from dpframework.mechanisms.ball_points import CrossPolytopes, draw_from_ball, points_of_ball
+from dpframework.mechanisms.knorm_ball_points import CrossPolytopes, draw_from_ball, points_of_ball
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.mechanisms.uniforms import WholeNumbers
 from dpframework.queries import Norm, QueryFacts, Sensitivity

@@ -21,10 +21,10 @@ import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.privacy_unit import UnitChange
 from dpframework.mechanisms import Calibration, DiscreteLaplace, KNorm, cell_variances, groups_by_size
-from dpframework.mechanisms.ball_moments import unit_ball_moments
-from dpframework.mechanisms.ball_points import Balls, draw_section, section_size
-from dpframework.mechanisms.ball_radii import RadiusWeights, geometric_sum
 from dpframework.mechanisms.knorm import _second_moment
+from dpframework.mechanisms.knorm_ball_moments import unit_ball_moments
+from dpframework.mechanisms.knorm_ball_points import Balls, draw_section, section_size
+from dpframework.mechanisms.knorm_ball_radii import RadiusWeights, geometric_sum
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.mechanisms.uniforms import WholeNumbers
 from dpframework.queries import Marginals, Norm, QueryFacts, Sensitivity

@@ -15,7 +15,7 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.privacy_unit import UnitChange
 from dpframework.mechanisms import Calibration, PartitionSelection
-from dpframework.mechanisms.partition_selection_noise import selection_noise
+from dpframework.mechanisms.optimal_partition_selection_noise import selection_noise
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.queries import QueryFacts
 from dpframework.verify import MechanismConformance, audit, check_losses

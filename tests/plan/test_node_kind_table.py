@@ -21,7 +21,7 @@ from dpframework.reports.difference import difference
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference, html_report
 from dpframework.reports.report_files_and_release_list import lay_out
-from dpframework.reports.tree_mermaid_and_dot import difference_tree
+from dpframework.reports.text_plan_drawings import difference_tree
 from dpframework.run.node_states import SequentialState, state_of
 
 SCHEMA = dpf.Schema([dpf.Boolean("a")])

@@ -11,7 +11,7 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace
 from dpframework.plan import Node
 from dpframework.plan.error_bounds_by_result import parts_of, planned_parts
-from dpframework.queries.row_cap_queries import AtReleasedRows
+from dpframework.queries.released_row_cap_queries import AtReleasedRows
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
 from dpframework.plan import Spend
-from dpframework.plan.node_json import read_spend, write_spend
+from dpframework.plan.step_block_and_cut_json import read_spend, write_spend
 
 COUNT = dpf.queries.Count()
 LEAST = st.none() | st.sampled_from(["0.05", "1/3"])

@@ -54,7 +54,7 @@ def test_counts_by_tiles_are_the_plain_counts(block: Block, tile: int) -> None:
     names = list(block.schema.names)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoded_row_blocks.Block.tiles, "__defaults__", (tile,))
-        patch.setattr("dpframework.tables.crosstab_counts.TILE", tile)
+        patch.setattr("dpframework.tables.crosstab_expressions.TILE", tile)
         patch.setattr(fast_code_counts, "MANY", 2)
         for attribute in block.schema:
             assert marginal_counts(block, attribute).tolist() == plain(block, [attribute.name])

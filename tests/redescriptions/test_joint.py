@@ -199,7 +199,7 @@ def test_what_the_model_misses_of_three_matches_on_no_table_is_as_many_rows_as_o
 
 
 def _columns() -> dpf.tables.Block:
-    from dpframework.lab.evaluation.table_folds import columns_of
+    from dpframework.lab.evaluation.readable_rows_and_folds import columns_of
 
     return columns_of(TABLE)
 

@@ -16,7 +16,7 @@ import dpframework as dpf
 from dpframework.facts import And, Below, Description, Equals, Not
 from dpframework.formulas import Cells
 from dpframework.formulas.evaluation import value_of
-from dpframework.lab.evaluation.table_folds import columns_of
+from dpframework.lab.evaluation.readable_rows_and_folds import columns_of
 from dpframework.redescriptions import Match, MatchScores, binary_tests, common_row_counts
 from dpframework.redescriptions.affordable_matches_and_row_cap import budget_of_choices, choices_carried, rows_meant
 from dpframework.redescriptions.match_scores import DISTINCT, GIVEN_CAP

@@ -12,7 +12,7 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node
 from dpframework.plan.nodes import Sequential
 from dpframework.reports.difference.alignment import _Pairing, align_plans
-from dpframework.reports.difference.merged_plans import MergedNode
+from dpframework.reports.difference.merged_plan_node import MergedNode
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])])
 

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Laplace
 from dpframework.plan import Node
-from dpframework.reports.difference.merged_plans import compare_facts
+from dpframework.reports.difference.merged_plan_node import compare_facts
 from dpframework.reports.difference.node_side import Side
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])])

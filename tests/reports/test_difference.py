@@ -19,7 +19,7 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Node, Step, walk
-from dpframework.reports import tree_mermaid_and_dot
+from dpframework.reports import text_plan_drawings
 from dpframework.reports.difference import Mark, MergedNode
 from dpframework.reports.difference.plan_changes import Difference, Topic, difference
 from dpframework.reports.difference.whole_plan_changes import total_headline
@@ -183,8 +183,8 @@ def test_changes_are_told_if_and_only_if_the_plans_differ(
 
 def test_arrows_of_uses_are_in_the_order_of_the_releases_that_are_used(plan_of: Planner) -> None:
     plan = plan_of(dpf.sequential(count("a"), count("b"), dpf.post("c", ["b"]), dpf.post("d", ["a"])), SCHEMA)
-    dashed = [line.split()[:3] for line in tree_mermaid_and_dot.dot(plan).splitlines() if "style=dashed" in line]
-    dotted = [line.split() for line in tree_mermaid_and_dot.mermaid(plan).splitlines() if "-.->" in line]
+    dashed = [line.split()[:3] for line in text_plan_drawings.dot(plan).splitlines() if "style=dashed" in line]
+    dotted = [line.split() for line in text_plan_drawings.mermaid(plan).splitlines() if "-.->" in line]
     assert dashed == [["n1", "->", "n4"], ["n2", "->", "n3"]]
     assert dotted == [["n1", "-.->", "n4"], ["n2", "-.->", "n3"]]
 
@@ -194,11 +194,11 @@ def test_arrows_of_uses_are_in_the_order_of_the_releases_that_are_used(plan_of: 
 def test_drawings_hold_every_node_with_its_mark_in_words_or_signs(plan_of: Planner, pair: tuple[Node, Node]) -> None:
     found = difference(*(plan_of(node, SCHEMA) for node in pair))
     every = list(found.nodes())
-    lines = tree_mermaid_and_dot.difference_tree(found).split("\n\n")[0].splitlines()
-    assert [line[0] for line in lines] == [tree_mermaid_and_dot.SIGNS[node.mark] for node in every]
+    lines = text_plan_drawings.difference_tree(found).split("\n\n")[0].splitlines()
+    assert [line[0] for line in lines] == [text_plan_drawings.SIGNS[node.mark] for node in every]
     mermaid, dot = (
-        tree_mermaid_and_dot.difference_mermaid(found).splitlines(),
-        tree_mermaid_and_dot.difference_dot(found).splitlines(),
+        text_plan_drawings.difference_mermaid(found).splitlines(),
+        text_plan_drawings.difference_dot(found).splitlines(),
     )
     for number, node in enumerate(every):
         for drawn in (mermaid, dot):
@@ -342,7 +342,7 @@ def test_amounts_that_read_alike_are_told_exactly(plan_of: Planner) -> None:
     near = [dpf.sequential(count("n", epsilon)) for epsilon in ("1/3", "33333/99998")]
     found = difference(*(plan_of(node, SCHEMA) for node in near))
     assert "total: epsilon from 1/3 to 33333/99998 in pure accounting" in map(str, found.changes)
-    assert "epsilon 33333/99998, was 1/3" in tree_mermaid_and_dot.difference_tree(found)
+    assert "epsilon 33333/99998, was 1/3" in text_plan_drawings.difference_tree(found)
 
 
 @pytest.mark.parametrize(

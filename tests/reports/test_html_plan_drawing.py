@@ -12,11 +12,11 @@ import dpframework as dpf
 from dpframework.plan.node_kind_table import KINDS
 from dpframework.plan.nodes import Sequential, Step
 from dpframework.reports.difference import difference
-from dpframework.reports.difference.merged_plans import Mark
+from dpframework.reports.difference.merged_plan_node import Mark
 from dpframework.reports.epsilon_as_odds import CertaintyGain
 from dpframework.reports.html_plan_drawing import _fold_if_large, difference_on_page, merge_equal, plan_on_page
-from dpframework.reports.node_rows import node_tree
 from dpframework.reports.plan_drawing_data import NodeDrawing
+from dpframework.reports.plan_tree_with_losses import node_tree
 from dpframework.reports.planned_result_rows import (
     ResultRow,
     bias_rows,

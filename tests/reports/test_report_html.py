@@ -32,7 +32,7 @@ from dpframework.reports import RunSummary, markdown_report, node_tree, step_row
 from dpframework.reports.difference import Mark, difference
 from dpframework.reports.html import html_difference, html_report
 from dpframework.reports.html_plan_drawing import MOST_OPEN
-from dpframework.reports.report_facts import part_rows, public_facts
+from dpframework.reports.report_headlines import part_rows, public_facts
 
 ODD = "</script><script>document.title='owned'</script>\"'&amp; אבג olleh 🦔"
 SCHEMA = dpf.Schema([dpf.Boolean(ODD), dpf.Numeric("age", 0, 100, bins=4)])

@@ -29,7 +29,7 @@ from dpframework.reports.loss_text import share_of
 from dpframework.reports.spend_block_table import BlockSums, _amounts_text, _sums_text
 from dpframework.reports.step_row import _change
 from dpframework.reports.terminal_line_breaks import fit_facts, fit_prose, fit_tree
-from dpframework.reports.tree_mermaid_and_dot import place_lines
+from dpframework.reports.text_plan_drawings import place_lines
 
 ADD, REPLACE = Relation
 TWO = dpf.PrivacyUnit("owner", 2)

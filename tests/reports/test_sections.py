@@ -12,7 +12,7 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.reports import markdown_report, section_blocks, sections
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_report, require_reportable
-from dpframework.reports.report_facts import About, part_rows
+from dpframework.reports.report_headlines import About, part_rows
 from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.terminal_renderer import terminal_text

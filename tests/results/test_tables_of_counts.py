@@ -20,8 +20,8 @@ from dpframework.results.groups import Groups
 from dpframework.results.keys import KeyTable, ReleasedKeys
 from dpframework.results.marginal_tables import MarginalTable
 from dpframework.results.matrix import Matrix, matrices_of
+from dpframework.results.released_row_cap_result import RowsPerUnit
 from dpframework.results.results_by_key import ByKey
-from dpframework.results.rows_per_unit_result import RowsPerUnit
 from dpframework.results.table_text import TextTable, align_columns
 
 

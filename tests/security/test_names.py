@@ -24,7 +24,7 @@ from dpframework.cli.escaping_console import Screen
 from dpframework.facts.control_character_escapes import is_printable, printable, printable_lines
 from dpframework.facts.output_formats_times_and_csv import csv_text
 from dpframework.plan import Budget, PublicFacts
-from dpframework.reports import tree_mermaid_and_dot
+from dpframework.reports import text_plan_drawings
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference
 from dpframework.reports.markdown import cell
@@ -98,7 +98,11 @@ def formats(plan: dpf.StudyPlan, results: dpf.Results, parted: dpf.StudyPlan) ->
     """Return every text that the project shows of a study."""
     found = {f"report {form}": lay_out(form, plan, results, title="study") for form in ReportFormat}
     for name, one in (("study", plan), ("parts", parted)):
-        for draw in (tree_mermaid_and_dot.tree, tree_mermaid_and_dot.mermaid, tree_mermaid_and_dot.dot):
+        for draw in (
+            text_plan_drawings.tree,
+            text_plan_drawings.mermaid,
+            text_plan_drawings.dot,
+        ):
             found[f"{draw.__name__} {name}"] = draw(one)
         found[f"notebook {name}"] = one._repr_html_()
     found["difference"] = html_difference(dpf.reports.difference.difference(plan, plan, ()))
@@ -186,14 +190,14 @@ def test_no_text_ends_a_label_of_mermaid_or_dot(text):
         Budget(9),
         schema,
     )
-    drawn = tree_mermaid_and_dot.mermaid(plan)
+    drawn = text_plan_drawings.mermaid(plan)
     assert len(drawn.splitlines()) == 2
     assert re.fullmatch(r'flowchart TD\n    n0\["[^"`<>%{}\\]*"\]\n', drawn), drawn
     assert re.fullmatch(
         r'digraph plan \{\n.*\n    n0 \[shape=box, label="(?:[^"\\]|\\["\\])*"\];\n\}\n',
-        tree_mermaid_and_dot.dot(plan),
+        text_plan_drawings.dot(plan),
     )
-    assert len(tree_mermaid_and_dot.tree(plan).splitlines()) == 3
+    assert len(text_plan_drawings.tree(plan).splitlines()) == 3
 
 
 @given(st.text(max_size=40) | st.sampled_from(HOSTILE))

@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 import dpframework as dpf
 from dpframework.facts.expression_operands_and_domains import Numbers
 from dpframework.facts.expression_parser import FUNCTIONS
-from dpframework.reports.tree_mermaid_and_dot import dot, mermaid, tree
+from dpframework.reports.text_plan_drawings import dot, mermaid, tree
 from dpframework.tables.prediction_rows import NewRows
 from dpframework.verify import assert_derived_row_by_row, assert_read_row_by_row, built_in_readers
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from queries.test_crosstab_counts import study_of
+from queries.test_crosstab_expressions import study_of
 from tables.database_studies import connection_of
 
 import dpframework as dpf

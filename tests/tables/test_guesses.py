@@ -24,7 +24,7 @@ from dpframework.tables.column_notation_guess import (
     with_groups,
     yes_and_no,
 )
-from dpframework.tables.distinct_cells import DistinctCells
+from dpframework.tables.distinct_column_texts import DistinctCells
 from dpframework.tables.file_guess import _lines_above, _rows_above, _separator, guess_file, guess_skip
 
 

@@ -16,7 +16,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.input_limits import MOST_CELL_BYTES
 from dpframework.facts.schema import Schema
 from dpframework.tables.attribute_kind_and_bounds_inference import CutMode
-from dpframework.tables.distinct_cells import DistinctCells, distinct_cells
+from dpframework.tables.distinct_column_texts import DistinctCells, distinct_cells
 from dpframework.tables.reading import read_table, table_from_frame
 from dpframework.tables.schema_inference import draft_schema, infer_schema, infer_two_view_schema
 from dpframework.tables.two_view_reader import read_two_views

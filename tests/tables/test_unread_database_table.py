@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import polars as pl
 import pytest
-from queries.test_crosstab_counts import study_of
+from queries.test_crosstab_expressions import study_of
 from tables import database_studies as studies
 from tables.database_studies import connection_of
 from tables.postgres_cluster import Cluster
@@ -21,7 +21,7 @@ from tables.test_duckdb import EXAMPLES, SOME, frame_of
 
 import dpframework as dpf
 from dpframework.facts.errors import NotOpened
-from dpframework.reports.report_facts import About
+from dpframework.reports.report_headlines import About
 from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_engine import SqlEngine
 from dpframework.tables.unread_database_table import DatabaseTable

@@ -14,7 +14,7 @@ import pytest
 import dpframework as dpf
 from dpframework.run.miner_base_and_examples import Example
 from dpframework.verify import QueryConformance, verify_examples
-from dpframework.verify.plugin_code_and_constants import is_foreign
+from dpframework.verify.plugin_code_constants import is_foreign
 from dpframework.verify.queries import answers_in_other_process
 from dpframework.verify.queries.answers_in_other_process import LocalAnswer, differences
 

@@ -19,9 +19,9 @@ from dpframework.tables.ids import ids_of
 from dpframework.tables.reading import table_from_columns
 from dpframework.verify import UnitReader, check_bounding, unit_readers
 from dpframework.verify.tables import contribution_bounding_checks
-from dpframework.verify.tables.confusable_ids import BIG, ID_KINDS, LONG, PAIRS, SNOWFLAKE, people_of
 from dpframework.verify.tables.contribution_bounding_checks import _compare, _People, _Release, _rows, _spell, _units
 from dpframework.verify.tables.neighbours import Universe
+from dpframework.verify.tables.people_with_confusable_ids import BIG, ID_KINDS, LONG, PAIRS, SNOWFLAKE, people_of
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])
 ONE, TWO = dpf.PrivacyUnit("person"), dpf.PrivacyUnit("person", 2)

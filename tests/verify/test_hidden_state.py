@@ -33,7 +33,7 @@ from dpframework.verify.miners.hidden_state import (
     _slots,
     is_cache,
 )
-from dpframework.verify.plugin_code_and_constants import is_foreign_module
+from dpframework.verify.plugin_code_constants import is_foreign_module
 
 GLOBAL: list[int] = []
 

@@ -21,9 +21,9 @@ import pytest
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Count, PiecewiseScores, Query
-from dpframework.verify import file_access_watch
-from dpframework.verify.file_access_watch import watch_files
-from dpframework.verify.plugin_code_and_constants import is_foreign
+from dpframework.verify import file_read_and_write_watch
+from dpframework.verify.file_read_and_write_watch import watch_files
+from dpframework.verify.plugin_code_constants import is_foreign
 from dpframework.verify.queries import answers_in_other_process
 from dpframework.verify.queries.answers_in_other_process import (
     LocalAnswer,
@@ -224,15 +224,15 @@ def test_code_of_others_is_told_from_the_projects_and_pythons() -> None:
 def watch(monkeypatch: pytest.MonkeyPatch, event: str, *given: Any) -> set[str]:
     """The names that the hook keeps of one event."""
     watched: list[set[str]] = [set(), set()]
-    monkeypatch.setattr(file_access_watch, "_watched", watched)
-    file_access_watch._hook(event, given)
+    monkeypatch.setattr(file_read_and_write_watch, "_watched", watched)
+    file_read_and_write_watch._hook(event, given)
     assert watched[0] == set()  # the innermost watches
     return watched[1]
 
 
 def test_files_that_are_written_are_watched_and_others_if_new(monkeypatch: pytest.MonkeyPatch) -> None:
     new: list[str] = []
-    monkeypatch.setattr(file_access_watch, "_is_new", lambda name: name in new)
+    monkeypatch.setattr(file_read_and_write_watch, "_is_new", lambda name: name in new)
     for flags in (os.O_WRONLY, os.O_RDWR, os.O_RDONLY | os.O_APPEND, os.O_RDONLY | os.O_CREAT):
         assert watch(monkeypatch, "open", "/a/b", None, flags) == {"/a/b"}
     assert watch(monkeypatch, "open", b"/a/b", "w", os.O_WRONLY) == {"/a/b"}
@@ -250,15 +250,15 @@ def test_files_that_are_written_are_watched_and_others_if_new(monkeypatch: pytes
         assert watch(monkeypatch, "open", name, "w", os.O_WRONLY) == set()
     for name in ("/process", "/a/b.pyx", "/a/py"):
         assert watch(monkeypatch, "open", name, "w", os.O_WRONLY) == {name}
-    monkeypatch.setattr(file_access_watch, "_watched", [])
-    file_access_watch._hook("open", ("/a/b", "w", os.O_WRONLY))
+    monkeypatch.setattr(file_read_and_write_watch, "_watched", [])
+    file_read_and_write_watch._hook("open", ("/a/b", "w", os.O_WRONLY))
 
 
 def test_a_file_is_new_from_when_this_process_began(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     started = time.time() - 1000
-    monkeypatch.setattr(file_access_watch, "STARTED", started)
+    monkeypatch.setattr(file_read_and_write_watch, "STARTED", started)
     for folder, age, new in (
         (".", -2, False),
         (".", 0, True),
@@ -271,9 +271,9 @@ def test_a_file_is_new_from_when_this_process_began(monkeypatch: pytest.MonkeyPa
         file.write_text("x")
         os.utime(file, (0, started + age))
         changed = os.stat(file).st_mtime
-        monkeypatch.setattr(file_access_watch, "STARTED", changed - age if age else changed)
-        assert file_access_watch._is_new(str(file)) is new, (folder, age)
-    assert not file_access_watch._is_new(str(tmp_path / "none"))
+        monkeypatch.setattr(file_read_and_write_watch, "STARTED", changed - age if age else changed)
+        assert file_read_and_write_watch._is_new(str(file)) is new, (folder, age)
+    assert not file_read_and_write_watch._is_new(str(tmp_path / "none"))
 
 
 def test_files_count_that_are_there_at_the_end(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_files_count_that_are_there_at_the_end(tmp_path: Path) -> None:
         (tmp_path / "after").write_text("x")
     assert inner == {str(tmp_path / name) for name in ("kept", "rows.db")}
     assert outer == {str(tmp_path / name) for name in ("before", "after")}
-    assert file_access_watch._watched == []
+    assert file_read_and_write_watch._watched == []
 
     def fails() -> None:
         (tmp_path / "kept").write_text("y")
@@ -297,7 +297,7 @@ def test_files_count_that_are_there_at_the_end(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="ends"), watch_files() as files:
         fails()
     assert files == {str(tmp_path / "kept")}
-    assert len(file_access_watch._hooked) == 1
+    assert len(file_read_and_write_watch._hooked) == 1
     with watch_files() as outer:
         with watch_files():
             pass

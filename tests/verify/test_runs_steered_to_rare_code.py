@@ -26,7 +26,7 @@ from dpframework.verify.miners.runs_steered_to_rare_code import (
     steer,
 )
 from dpframework.verify.miners.transcript import PartitionEvent, ReleaseEvent, run_through
-from dpframework.verify.plugin_code_and_constants import constants_of
+from dpframework.verify.plugin_code_constants import constants_of
 from dpframework.verify.search_time_limit import Patience
 
 ADD, _ = Relation

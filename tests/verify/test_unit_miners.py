@@ -17,7 +17,7 @@ from dpframework.study.plugin_registry import registry
 from dpframework.verify import audit
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.author_witness_replay import replay_witness
-from dpframework.verify.miners.same_behaviour_check import Behaviour
+from dpframework.verify.miners.behaviour_from_releases_check import Behaviour
 from dpframework.verify.tables.neighbours import Sizes, Universe
 
 EXAMPLES = {

@@ -13,7 +13,7 @@ import dpframework as dpf
 from dpframework.facts.logical_descriptions_of_rows import Equals, description_from_dict
 from dpframework.lab.evaluation import Retention, Trial, cart, retention_of
 from dpframework.lab.evaluation.pattern_retention_between_tables import class_counts
-from dpframework.lab.evaluation.table_folds import columns_of
+from dpframework.lab.evaluation.readable_rows_and_folds import columns_of
 from dpframework.results import Pattern
 
 

@@ -12,9 +12,9 @@ from dpframework.lab.evaluation.measure_correlations import Correlations, correl
 from dpframework.lab.evaluation.pattern_retention_between_tables import Retention, retention_of
 from dpframework.lab.evaluation.prediction_quality import Prediction, prediction_of
 from dpframework.lab.evaluation.rank_tests import Friedman, MannWhitney, PageTrend, friedman, mann_whitney, page_trend
+from dpframework.lab.evaluation.readable_rows_and_folds import folds, select_rows
 from dpframework.lab.evaluation.row_noise import distribution_preserving_noise, uniform_noise
 from dpframework.lab.evaluation.sklearn_baselines import EncodedClassifier, Encoding, cart
-from dpframework.lab.evaluation.table_folds import folds, select_rows
 from dpframework.lab.evaluation.trial_record import Measure, Trial
 
 __all__ = [

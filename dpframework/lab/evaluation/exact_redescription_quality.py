@@ -21,7 +21,7 @@ from dpframework.lab.evaluation.distinct_redescriptions_and_idle_literals import
     are_different,
     count_idle_literals,
 )
-from dpframework.lab.evaluation.table_folds import columns_of
+from dpframework.lab.evaluation.readable_rows_and_folds import columns_of
 from dpframework.lab.evaluation.trial_record import NOT_PRIVATE
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.lab.evaluation.table_folds import columns_of
+from dpframework.lab.evaluation.readable_rows_and_folds import columns_of
 from dpframework.lab.evaluation.trial_record import NOT_PRIVATE
 from dpframework.results.class_prediction_patterns import Pattern
 from dpframework.tables.coded_table import Table

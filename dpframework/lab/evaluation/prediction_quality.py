@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError, nearest
+from dpframework.lab.evaluation.readable_rows_and_folds import columns_of
 from dpframework.lab.evaluation.sklearn_baselines import require_scikit_learn
-from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.lab.evaluation.trial_record import NOT_PRIVATE
 from dpframework.tables.coded_table import Table
 

@@ -16,7 +16,7 @@ from dpframework.facts.errors import InputError, needing_scikit_learn
 from dpframework.facts.logical_descriptions_of_rows import And, Below, Description, Equals, Or
 from dpframework.facts.parameter_checks import require_known
 from dpframework.facts.schema import Schema
-from dpframework.lab.evaluation.table_folds import columns_of
+from dpframework.lab.evaluation.readable_rows_and_folds import columns_of
 from dpframework.results.class_prediction_patterns import Pattern
 from dpframework.tables.coded_table import Table
 

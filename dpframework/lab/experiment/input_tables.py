@@ -13,7 +13,7 @@ from dpframework.facts.errors import InputError, first_line
 from dpframework.facts.json_reader_and_schema_check import parsed_json
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.schema import Schema
-from dpframework.lab.evaluation.table_folds import fold_positions, select_rows
+from dpframework.lab.evaluation.readable_rows_and_folds import fold_positions, select_rows
 from dpframework.lab.experiment.user_functions import Code
 from dpframework.study.table_opener import group_rows
 from dpframework.study.table_place import Data

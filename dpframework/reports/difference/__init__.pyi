@@ -1,4 +1,4 @@
-from .merged_plans import Mark as Mark, MergedNode as MergedNode
+from .merged_plan_node import Mark as Mark, MergedNode as MergedNode
 from .node_side import Side as Side
 from .plan_changes import (
     Difference as Difference,

@@ -14,7 +14,7 @@ from dpframework.accountant import AccountedPlan
 from dpframework.plan.node_kind_table import kind_of, name_of
 from dpframework.plan.nodes import Node, Post, Step
 from dpframework.plan.plan_node_index import PlanIndex
-from dpframework.reports.difference.merged_plans import MergedNode
+from dpframework.reports.difference.merged_plan_node import MergedNode
 from dpframework.reports.difference.node_side import Side, own_content
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dpframework.facts.phrases import count_text
 from dpframework.plan.nodes import Step
-from dpframework.reports.difference.merged_plans import Mark, MergedNode
+from dpframework.reports.difference.merged_plan_node import Mark, MergedNode
 from dpframework.reports.difference.node_side import Side
 from dpframework.reports.difference.value_text import loss_words, quote_names, words
 

@@ -13,7 +13,7 @@ from dpframework.checks import BUILT_IN, Check, findings
 from dpframework.plan.code_digests import changes as changes_of_code
 from dpframework.reports.difference import node_change_sentences, whole_plan_changes
 from dpframework.reports.difference.alignment import align_plans
-from dpframework.reports.difference.merged_plans import MergedNode
+from dpframework.reports.difference.merged_plan_node import MergedNode
 
 
 class Topic(enum.StrEnum):

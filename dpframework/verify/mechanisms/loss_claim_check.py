@@ -67,7 +67,7 @@ from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.release_failure_check import MechanismFailedError, refusal, stated_density
 from dpframework.verify.mechanisms.sampler_statistics import renyi_at_least
 from dpframework.verify.miners.neighbour_pair_search import last_before
-from dpframework.verify.plugin_code_and_constants import is_foreign
+from dpframework.verify.plugin_code_constants import is_foreign
 from dpframework.verify.search_time_limit import Patience
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)  # the orders of the Renyi divergences

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
 from dpframework.verify.mechanisms.cut_off_noise_check import find_cut_off
-from dpframework.verify.mechanisms.exact_output_parts_check import exact_part_problems
 from dpframework.verify.mechanisms.long_answer_and_many_candidate_checks import (
     LONG,
     calibrate_for_length,
@@ -29,6 +28,7 @@ from dpframework.verify.mechanisms.noise_shape_check import noise_shape_problems
 from dpframework.verify.mechanisms.output_probability_sum_check import total_problems
 from dpframework.verify.mechanisms.sampler_statistics import FALSE_ALARM, are_unlike, errors_of
 from dpframework.verify.mechanisms.too_few_random_bits_check import bit_problems, table_problems
+from dpframework.verify.mechanisms.unnoised_output_check import exact_part_problems
 from dpframework.verify.miners.value_comparison import same
 
 REPEATED = 8  # how many draws are repeated with the same randomness, one by one and together

@@ -11,7 +11,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import BUILT_IN, Accountant, AccountedPlan, ZCDPAccountant
-from dpframework.accountant.delta_composition import exact_delta_of
+from dpframework.accountant.exact_delta_composition import exact_delta_of
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Relation, decimal_text, exact, exceeds_by_rounding
 from dpframework.facts.privacy_unit import ROW, PrivacyUnit, UnitChange

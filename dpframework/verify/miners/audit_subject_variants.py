@@ -26,7 +26,7 @@ from dpframework.run.miner_base_and_examples import Example, Miner
 from dpframework.verify.mechanisms.loss_claim_check import UNIT
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.plugin_code_and_constants import constants_of
+from dpframework.verify.plugin_code_constants import constants_of
 from dpframework.verify.queries.miner_and_mechanism_parameter_variants import (
     SPENT,
     further_miners,

@@ -26,7 +26,7 @@ import numpy as np
 
 from dpframework.facts.installed_package_digests import CORE
 from dpframework.verify.miners.value_comparison import cell_content
-from dpframework.verify.plugin_code_and_constants import is_foreign_module
+from dpframework.verify.plugin_code_constants import is_foreign_module
 
 ENVIRONMENT, CACHE = "the environment", "the cache of"
 MOST_VISITED = 20_000  # the most objects that are visited from one object where a walk begins, or for one digest

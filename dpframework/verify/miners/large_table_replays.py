@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 
+from dpframework.verify.miners.behaviour_from_releases_check import Behaviour, kind_of
 from dpframework.verify.miners.neighbour_pair_search import last_before
 from dpframework.verify.miners.replay_on_other_table import TranscriptReplay, replay
-from dpframework.verify.miners.same_behaviour_check import Behaviour, kind_of
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.queries.simulated_large_tables import MOST, Copies, counts_only
 from dpframework.verify.tables.neighbours import Rows

@@ -33,7 +33,7 @@ from dpframework.verify.miners.transcript import (
     record,
 )
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.plugin_code_and_constants import is_foreign
+from dpframework.verify.plugin_code_constants import is_foreign
 from dpframework.verify.queries.telling_row_search import answer_among, climb_rows
 from dpframework.verify.tables.neighbours import Rows, Universe
 from dpframework.verify.tables.small_table_engine import RowsHandle

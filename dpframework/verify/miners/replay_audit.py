@@ -25,6 +25,7 @@ from dpframework.run.miner_base_and_examples import Miner, Witness
 from dpframework.verify.miners.audit_report import AuditReport, Violation
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.author_witness_replay import WitnessReplay, replay_witness
+from dpframework.verify.miners.behaviour_from_releases_check import MOST_ROWS, SMALL, Behaviour, loss_text
 from dpframework.verify.miners.delta_tail_test import TailReport, check_tail_of
 from dpframework.verify.miners.large_table_replays import examine_billions, examine_every_kind
 from dpframework.verify.miners.loss_search import TIGHT, LossSearch
@@ -32,9 +33,8 @@ from dpframework.verify.miners.neighbour_pair_search import MOST_SHRINKS, WorstP
 from dpframework.verify.miners.query_trace import with_climbed_rows
 from dpframework.verify.miners.replay_on_other_table import Weigher
 from dpframework.verify.miners.runs_steered_to_rare_code import aim_at_constants, steer
-from dpframework.verify.miners.same_behaviour_check import MOST_ROWS, SMALL, Behaviour, loss_text
 from dpframework.verify.miners.transcript import Transcript, record
-from dpframework.verify.plugin_code_and_constants import is_foreign
+from dpframework.verify.plugin_code_constants import is_foreign
 from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Rows, changes
 

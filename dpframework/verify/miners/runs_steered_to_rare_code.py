@@ -29,7 +29,7 @@ from dpframework.run.run_scopes_and_charges import Charge
 from dpframework.verify.mechanisms.output_keys import NUMBERS
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.transcript import Event, ReleaseEvent, Transcript, WatchedGate, run_through
-from dpframework.verify.plugin_code_and_constants import constants_of, is_foreign_module
+from dpframework.verify.plugin_code_constants import constants_of, is_foreign_module
 from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_table_engine import RowsHandle

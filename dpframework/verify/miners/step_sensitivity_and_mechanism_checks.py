@@ -29,10 +29,10 @@ from dpframework.verify.miners.query_trace import (
     takes_any_answers,
     trace_queries,
 )
-from dpframework.verify.miners.replays_on_other_schemas import files_of_plan, run_problems
+from dpframework.verify.miners.schema_and_parameter_variant_replays import files_of_plan, run_problems
 from dpframework.verify.miners.stated_error_check import error_problems
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.plugin_code_and_constants import is_foreign
+from dpframework.verify.plugin_code_constants import is_foreign
 from dpframework.verify.queries.answers_in_other_process import LocalAnswer, OtherProcess, differences
 from dpframework.verify.queries.miner_and_mechanism_parameter_variants import SPENT, related_mechanisms
 from dpframework.verify.queries.sensitivity_report import SensitivityReport

@@ -19,7 +19,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.queries import PiecewiseScores, Query
 from dpframework.verify.miners.neighbour_pair_search import last_before
-from dpframework.verify.plugin_code_and_constants import constants_of
+from dpframework.verify.plugin_code_constants import constants_of
 from dpframework.verify.tables.neighbours import Change, Pair, Universe
 
 MANY = 70_000  # the most rows that two neighbours share, unless the schema's public number of rows is larger

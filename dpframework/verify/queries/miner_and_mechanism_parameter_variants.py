@@ -31,12 +31,12 @@ from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import Marginals, Query
 from dpframework.run.miner_base_and_examples import Miner
-from dpframework.verify.plugin_code_and_constants import (
+from dpframework.verify.plugin_code_constants import (
     is_foreign_module,
     numbers_compared_with,
     words_compared_with,
 )
-from dpframework.verify.queries.listed_parameter_values import MOST_NAMES, NUMBERS, listed_values, plants_mistake
+from dpframework.verify.queries.parameter_values_from_types import MOST_NAMES, NUMBERS, listed_values, plants_mistake
 
 # What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8
 # and 0.44.

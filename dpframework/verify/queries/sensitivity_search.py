@@ -19,7 +19,7 @@ from dpframework.facts.schema import Schema
 from dpframework.queries import Norm, PiecewiseScores, Query
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.verify.miners.neighbour_pair_search import Search
-from dpframework.verify.plugin_code_and_constants import is_foreign
+from dpframework.verify.plugin_code_constants import is_foreign
 from dpframework.verify.queries.answer_changes import (
     FALL,
     RISE,

@@ -19,9 +19,9 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.logical_descriptions_of_rows import Cases
 from dpframework.queries import Query
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
-from dpframework.verify.plugin_code_and_constants import constants_of
+from dpframework.verify.plugin_code_constants import constants_of
 from dpframework.verify.queries.answer_changes import FALL, RISE, change_or_failure, coordinates_of
-from dpframework.verify.queries.numbers_to_try import Answer, telling_numbers
+from dpframework.verify.queries.telling_number_search import Answer, telling_numbers
 from dpframework.verify.tables.neighbours import MOST_KINDS, Rows, Universe
 from dpframework.verify.tables.small_table_engine import SmallTables
 

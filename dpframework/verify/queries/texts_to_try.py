@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.queries import Query
-from dpframework.verify.plugin_code_and_constants import is_foreign, texts_of
+from dpframework.verify.plugin_code_constants import is_foreign, texts_of
 
 MOST_WORDS = 50  # how many of the code's texts a text is made of
 MOST_ALONE = 3  # how many of them are texts by themselves

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 from unittest import mock
 
-from dpframework.tables.crosstab_counts import joint_counts_of
+from dpframework.tables.crosstab_expressions import joint_counts_of
 from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.in_process_engines import BlockEngine, Threads
 from dpframework.verify.tables.small_table_engine import RowsHandle, SmallTables

@@ -36,8 +36,8 @@ from dpframework.tables.in_process_engines import InMemory
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
 from dpframework.tables.reading_in_worker_pieces import read_in_pieces
 from dpframework.tables.unread_table_files import TableFiles
-from dpframework.verify.tables.confusable_ids import ID_KINDS, Person, people_of
 from dpframework.verify.tables.neighbours import Universe
+from dpframework.verify.tables.people_with_confusable_ids import ID_KINDS, Person, people_of
 from dpframework.verify.tables.row_independence_checks import Cells, TablesReport, write_csv, write_parquet
 
 MOST_ROWS = 9  # the most rows of a person

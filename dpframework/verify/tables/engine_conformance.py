@@ -27,7 +27,7 @@ from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DPFrameworkError, InputError, NotOpened
 from dpframework.facts.schema import Schema
 from dpframework.queries import Counting, Histogram, JointHistogram, Query
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts, UnitPlaces
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts, UnitPlaces
 from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import Engine, Rows
 from dpframework.tables.in_process_engines import InMemory
@@ -53,7 +53,7 @@ from dpframework.verify.tables.engine_tables import (
 )
 from dpframework.verify.tables.leak_conformance import LeakConformance
 from dpframework.verify.tables.repeated_count_conformance import RepeatedCountConformance
-from dpframework.verify.tables.unit_sample_check import assert_units_sampled
+from dpframework.verify.tables.whole_unit_sample_check import assert_units_sampled
 
 Masks: TypeAlias = Callable[[int], NDArray[np.bool_]]
 ODD_ROWS = 4_000  # the rows of a table with labels and numbers that databases confuse

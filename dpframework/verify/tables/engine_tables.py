@@ -19,7 +19,7 @@ from dpframework.facts.privacy_unit import ROW, PrivacyUnit
 from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema
 from dpframework.queries import BoundedSum, GroupSums, Histogram, JointHistogram, Query
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts
 from dpframework.tables.encoded_row_blocks import Block
 from dpframework.tables.engine_base import Engine, Rows
 from dpframework.tables.unread_table_files import TableFiles

@@ -15,7 +15,7 @@ import pytest
 
 from dpframework.tables.engine_base import Engine
 from dpframework.tables.unread_table_files import TableFiles
-from dpframework.verify.file_access_watch import watch_files
+from dpframework.verify.file_read_and_write_watch import watch_files
 from dpframework.verify.tables.engine_output_watch import overhear, telling_lines
 from dpframework.verify.tables.engine_tables import all_counts, write
 from dpframework.verify.tables.people_in_several_files_conformance import PeopleConformance

@@ -20,7 +20,7 @@ import dpframework as dpf
 from dpframework.facts import Below, Equals
 from dpframework.lab.clinic import clinic_schema, clinic_table
 from dpframework.lab.evaluation import exact_counts, redescription_quality
-from dpframework.lab.evaluation.table_folds import columns_of
+from dpframework.lab.evaluation.readable_rows_and_folds import columns_of
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Step, walk
 from dpframework.redescriptions import CellTable, Match, MatchScores, Redescription, Redescriptions, ReportConditions

@@ -15,8 +15,8 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
 from dpframework.queries import Count, Histogram
 from dpframework.verify import audit
 from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.behaviour_from_releases_check import Behaviour
 from dpframework.verify.miners.runs_steered_to_rare_code import steer
-from dpframework.verify.miners.same_behaviour_check import Behaviour
 from dpframework.verify.search_time_limit import Patience
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C", "D"]), dpf.Boolean("ill")])

@@ -24,7 +24,7 @@ from dpframework.queries import Count, Histogram, Norm, Query, Sensitivity
 from dpframework.verify import search_sensitivity
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.query_trace import with_climbed_rows
-from dpframework.verify.plugin_code_and_constants import constants_of
+from dpframework.verify.plugin_code_constants import constants_of
 from dpframework.verify.queries.schema_variants import related_schemas
 from dpframework.verify.tables.neighbours import Universe
 

@@ -27,8 +27,8 @@ from dpframework.queries import Histogram, Query
 from dpframework.verify import MinerConformance
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.audit_subject_variants import subject_variants
-from dpframework.verify.plugin_code_and_constants import numbers_compared_with
-from dpframework.verify.queries.listed_parameter_values import listed_values
+from dpframework.verify.plugin_code_constants import numbers_compared_with
+from dpframework.verify.queries.parameter_values_from_types import listed_values
 from dpframework.verify.queries.texts_to_try import LONGER
 
 AGES = dpf.Schema([dpf.Numeric("age", 0, 8, bins=2)])

@@ -21,8 +21,8 @@ from verify.planted_bugs.test_other_parameters_and_sizes import Adds, Makes
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Histogram, Marginals, Norm, Query
-from dpframework.verify.plugin_code_and_constants import constants_of
-from dpframework.verify.queries.numbers_to_try import telling_numbers
+from dpframework.verify.plugin_code_constants import constants_of
+from dpframework.verify.queries.telling_number_search import telling_numbers
 from dpframework.verify.queries.telling_row_search import answer_among
 from dpframework.verify.tables.neighbours import Universe
 

@@ -32,7 +32,7 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Query, histogram_sensitivities
 from dpframework.verify import audit, verify_examples
-from dpframework.verify.file_access_watch import watch_files
+from dpframework.verify.file_read_and_write_watch import watch_files
 from dpframework.verify.miners.hidden_state import HiddenState
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])

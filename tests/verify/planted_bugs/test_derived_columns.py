@@ -13,7 +13,7 @@ from dpframework.tables.column_encoding import EncodedColumn
 from dpframework.tables.derived_column_cells import with_derived
 from dpframework.verify import verify_examples
 from dpframework.verify.tables.derivation_check_base import DerivationFindings, same_cells, some_rows
-from dpframework.verify.tables.derivation_checks import check_derivation
+from dpframework.verify.tables.derived_cell_checks import check_derivation
 from dpframework.verify.tables.unit_derivation_checks import columns_of_units
 
 SCHEMA = dpf.Schema(

@@ -30,7 +30,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, Laplace
 from dpframework.queries import CandidateScores, Count, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
 from dpframework.verify import audit, verify_examples
 from dpframework.verify.miners.value_comparison import same
-from dpframework.verify.plugin_code_and_constants import constants_of, words_compared_with
+from dpframework.verify.plugin_code_constants import constants_of, words_compared_with
 from dpframework.verify.queries.large_tables import irregular_sizes, pairs_of_every_kind
 from dpframework.verify.tables.neighbours import Universe
 

@@ -31,7 +31,7 @@ from dpframework.queries import (
     Sensitivity,
     histogram_sensitivities,
 )
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts
 from dpframework.verify import search_sensitivity
 from dpframework.verify.queries.answers_in_other_process import CHILD
 from dpframework.verify.queries.miner_and_mechanism_parameter_variants import related_mechanisms, related_miners

@@ -26,8 +26,8 @@ from dpframework.queries import Count, Histogram, Query
 from dpframework.tables.ids import ids_of
 from dpframework.tables.reading import table_from_columns
 from dpframework.verify import UnitReader, audit, check_bounding, search_sensitivity, unit_readers, verify_examples
-from dpframework.verify.tables.confusable_ids import ID_KINDS, PAIRS
 from dpframework.verify.tables.neighbours import Sizes, Universe, changes
+from dpframework.verify.tables.people_with_confusable_ids import ID_KINDS, PAIRS
 from dpframework.verify.tables.row_independence_checks import Cells
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])

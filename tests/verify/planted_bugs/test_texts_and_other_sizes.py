@@ -23,7 +23,7 @@ import dpframework as dpf
 from dpframework.queries import GroupCounts, Histogram, Query, Sensitivity
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.audit_subject_variants import subject_variants
-from dpframework.verify.plugin_code_and_constants import is_foreign, texts_of
+from dpframework.verify.plugin_code_constants import is_foreign, texts_of
 from dpframework.verify.queries.attribute_variants import more_flags, with_later_labels
 from dpframework.verify.queries.miner_and_mechanism_parameter_variants import smaller_miners
 from dpframework.verify.queries.schema_variants import schemas_of_other_sizes

@@ -25,8 +25,8 @@ from dpframework.queries import Query
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.audit_subject_variants import subject_variants
 from dpframework.verify.queries.miner_and_mechanism_parameter_variants import related_miners
-from dpframework.verify.queries.numbers_to_try import telling_numbers
 from dpframework.verify.queries.schema_variants import far_schema, further_schemas
+from dpframework.verify.queries.telling_number_search import telling_numbers
 from dpframework.verify.queries.telling_row_search import answer_among
 from dpframework.verify.tables.neighbours import Universe
 

@@ -15,8 +15,8 @@ from dpframework.facts import Below, Boolean, Cases, Categorical, Equals, Not, N
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
 from dpframework.queries.row_set_intersections import RowSets, in_common
 from dpframework.study.plugin_registry import registry
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts, WholeSteps, as_cases, joint_counts_of
 from dpframework.tables.crosstab_engine_base import GroupingEngine, SelectedRows, select_lineage, whole_tables
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts, WholeSteps, as_cases, joint_counts_of
 from dpframework.tables.in_process_engines import BlockEngine, InMemory
 from dpframework.verify import EngineConformance, QueryConformance
 

@@ -2,7 +2,7 @@
 
 Let D be the dimension of a space of integer points, and let N(r) be the number of points in its ball of radius r. For
 the spaces used here, N(r) is the sum over k of h_k C(r-k+D, D), where C is the binomial coefficient. The whole numbers
-h_0, ..., h_D are 0 or more, and depend on the space (see `ball_polynomials`). Let the probability of radius r be
+h_0, ..., h_D are 0 or more, and depend on the space (see `knorm_ball_polynomials`). Let the probability of radius r be
 proportional to N(r) q**r, where q is exp(-1 / scale). Then the radius R is a sum of independent numbers: a k with
 probability proportional to h_k q**k, and D + 1 geometric numbers with ratio q.
 """
@@ -19,7 +19,7 @@ from typing import Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.mechanisms.ball_polynomials import BallPolynomials
+from dpframework.mechanisms.knorm_ball_polynomials import BallPolynomials
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.uniforms import WholeNumbers, exp_bounds
 

@@ -16,7 +16,7 @@ from noisy_runs import never
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.facts.periods import Period, PeriodKind
+from dpframework.facts.calendar_periods import Period, PeriodKind
 from dpframework.ledger import LedgerTampered
 from dpframework.ledger.entry_hash_chain import Chain
 from dpframework.mechanisms import Gaussian

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpframework.facts.privacy_losses import Relation
 from dpframework.queries.exact_answers_hiding_undeclared_columns import answer_of
-from dpframework.verify.file_access_watch import watch_files
+from dpframework.verify.file_read_and_write_watch import watch_files
 from dpframework.verify.miners.audit_report import Violation
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.hidden_state import HiddenState, is_cache

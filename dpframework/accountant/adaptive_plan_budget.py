@@ -33,8 +33,9 @@ delta. The same argument holds with P and Q exchanged.
    most delta M. M is positive and has a mean of at most 1, so these transcripts add at most delta.
 
 **Exact deltas.** The releases of plan i may have an exact delta d_i, the probability of outputs about which epsilon
-says nothing (see `delta_composition`). For later plans with such deltas, a budget may hold back a part of its delta.
-This *reserve* is chosen when the budget is set up. When the order is fixed, the delta of the conversion is fixed, too:
+says nothing (see `exact_delta_composition`). For later plans with such deltas, a budget may hold back a part of its
+delta. This *reserve* is chosen when the budget is set up. When the order is fixed, the delta of the conversion is
+fixed, too:
 
     D' = delta minus the exact deltas of all plans so far, including this one, minus the reserve.
 
@@ -77,7 +78,7 @@ from typing import Any
 import attrs
 
 from dpframework.accountant import composition
-from dpframework.accountant.delta_composition import exact_delta_of
+from dpframework.accountant.exact_delta_composition import exact_delta_of
 from dpframework.accountant.pure import PureAccountant
 from dpframework.accountant.rdp import Curve, RDPAccountant, epsilon_at, order_for, order_of_largest_rho
 from dpframework.facts.errors import PlanRefused

@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import chisquare
 
 import dpframework as dpf
-from dpframework.mechanisms import partition_selection_noise as module
-from dpframework.mechanisms.partition_selection_noise import WHOLE, selection_noise
+from dpframework.mechanisms import optimal_partition_selection_noise as module
+from dpframework.mechanisms.optimal_partition_selection_noise import WHOLE, selection_noise
 from dpframework.mechanisms.randomness import SeededRandomness
 
 PAIRS = [

@@ -24,7 +24,7 @@ from typing import final
 
 import attrs
 
-from dpframework.mechanisms.ball_polynomials import (
+from dpframework.mechanisms.knorm_ball_polynomials import (
     BallPolynomials,
     ball_square,
     common_sum_polynomials,

@@ -23,11 +23,11 @@ from dpframework.ledger import (
     OutsideKind,
     group_runs,
     remainder,
-    spending_groups_and_remainder,
+    spending_by_group_and_remainder,
 )
 from dpframework.ledger.entry_hash_chain import Chain
 from dpframework.ledger.run_results_person_and_purpose import RecordedResult
-from dpframework.ledger.spending_groups_and_remainder import _cost
+from dpframework.ledger.spending_by_group_and_remainder import _cost
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("smokes")])
@@ -266,7 +266,7 @@ def test_the_rest_buys_a_count_and_further_runs(ledger: dpf.Ledger, monkeypatch:
     plan = study_of(ill="0.5").plan()
     assert left[1] == f"3 further runs of 'yearly' (plan {plan.hash[:12]})"
     with monkeypatch.context() as patch:
-        patch.setattr(spending_groups_and_remainder, "MOST_RUNS", 2)  # the count ends there
+        patch.setattr(spending_by_group_and_remainder, "MOST_RUNS", 2)  # the count ends there
         assert remainder(ledger.data_set("people"))[1].startswith("at least 2 further runs of 'yearly'")
     noise = dpf.step("n", dpf.queries.Count(), DiscreteLaplace("1.5"))
     study = dpf.Study(SCHEMA, epsilon=2)

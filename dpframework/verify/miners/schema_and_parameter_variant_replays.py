@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from dpframework.facts.installed_package_digests import CORE
-from dpframework.verify.file_access_watch import watch_data_files
+from dpframework.verify.file_read_and_write_watch import watch_data_files
 from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.behaviour_from_releases_check import Behaviour
 from dpframework.verify.miners.query_trace import fit_rows
-from dpframework.verify.miners.same_behaviour_check import Behaviour
 from dpframework.verify.miners.transcript import record
-from dpframework.verify.plugin_code_and_constants import is_foreign_module
+from dpframework.verify.plugin_code_constants import is_foreign_module
 from dpframework.verify.search_time_limit import Patience
 
 MOST_NEIGHBOURS = 2  # on how many neighbours a run is replayed

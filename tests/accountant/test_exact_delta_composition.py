@@ -20,14 +20,14 @@ from dpframework.accountant import (
     ZCDPAccountant,
     composition,
 )
-from dpframework.accountant.delta_composition import exact_delta_of
+from dpframework.accountant.exact_delta_composition import exact_delta_of
 from dpframework.facts.privacy_losses import NOTHING, ByRelation
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection
 from dpframework.plan import Node, Step
-from dpframework.reports import markdown_report, tree_mermaid_and_dot
+from dpframework.reports import markdown_report, text_plan_drawings
 from dpframework.reports.difference import difference
 from dpframework.reports.html import html_report
-from dpframework.reports.tree_mermaid_and_dot import difference_tree
+from dpframework.reports.text_plan_drawings import difference_tree
 from dpframework.verify import audit, check_accountant, check_losses
 from dpframework.verify.accountants.exact_loss_oracle import RAREST, SCHEMA, delta_at, pairs_of
 
@@ -166,7 +166,7 @@ def test_a_plan_without_exact_delta_is_composed_as_before(
     """Nothing is composed twice, and its JSON does not speak of it."""
     plan = plan_of(dpf.sequential(pure("h"), rho("g")), SCHEMA, ADD, delta="1e-6")
     assert '"delta"' not in str(plan.content()["root"])
-    monkeypatch.setattr("dpframework.accountant.delta_composition.DeltaComposition.sequential", None)
+    monkeypatch.setattr("dpframework.accountant.exact_delta_composition.DeltaComposition.sequential", None)
     assert plan.totals()
     assert not plan.has_exact_delta
 
@@ -303,7 +303,7 @@ def test_reports_show_the_delta_beside_epsilon() -> None:
     plan = study.plan()
     text = markdown_report(plan)
     assert "epsilon 1.0, delta 0.01" in text
-    assert "epsilon 2.0, delta 0.02" in tree_mermaid_and_dot.tree(plan)
+    assert "epsilon 2.0, delta 0.02" in text_plan_drawings.tree(plan)
     assert "epsilon 2.0, delta 0.02" in html_report(plan)
     assert "delta 0.01" in plan._repr_html_()
     graph = plan.graph()

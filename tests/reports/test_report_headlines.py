@@ -10,8 +10,8 @@ import pytest
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.reports import report_facts
-from dpframework.reports.report_facts import About
+from dpframework.reports import report_headlines
+from dpframework.reports.report_headlines import About
 
 ILL = dpf.Boolean("ill", view="left")
 AGE = dpf.Numeric("age", 0, 100, bins=4)
@@ -23,7 +23,7 @@ def plan(**changes: Any) -> Any:
 
 
 def facts(plan: Any, **changes: Any) -> list[tuple[str, str]]:
-    return report_facts.verdict_facts(plan, About(time="now", version="1.2", **changes))
+    return report_headlines.verdict_facts(plan, About(time="now", version="1.2", **changes))
 
 
 UNVERIFIED = ("verification", "not shown; give a file of 'verify --record' with --verified")
@@ -66,7 +66,7 @@ def test_each_fact_that_is_known_has_its_line(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_attributes_have_a_row_each_with_their_kind_view_and_domain() -> None:
-    rows = report_facts.attribute_rows(dpf.Schema([ILL, AGE]))
+    rows = report_headlines.attribute_rows(dpf.Schema([ILL, AGE]))
     assert rows == [("ill", "boolean, left view", ILL.domain_text), ("age", "numeric", AGE.domain_text)]
 
 
@@ -75,7 +75,7 @@ def test_an_approval_is_told_if_no_error_was_found() -> None:
         return SimpleNamespace(code=code, severity=dpf.checks.Severity(severity))
 
     def told(found: list[Any], approvals: Any) -> str:
-        return report_facts.describe_approval(plan(check=lambda: found), About(approvals=approvals))
+        return report_headlines.describe_approval(plan(check=lambda: found), About(approvals=approvals))
 
     errors = [
         finding("DP002", "error"),
@@ -96,7 +96,7 @@ def test_an_approval_is_told_if_no_error_was_found() -> None:
 def brief(relation: str = "add-or-remove-one", schema: Any = None, **more: Any) -> str:
     study = dpf.Study(dpf.Schema([ILL]) if schema is None else schema, epsilon=2, relation=relation, **more)
     study.add_plan("n", dpf.step("s", dpf.queries.Histogram(ILL), DiscreteLaplace(1)))
-    return report_facts.brief(study.plan())
+    return report_headlines.brief(study.plan())
 
 
 def test_a_plan_in_brief() -> None:

@@ -17,11 +17,11 @@ import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 from dpframework.queries import Count, Histogram
-from dpframework.verify.miners import same_behaviour_check
+from dpframework.verify.miners import behaviour_from_releases_check
 from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.behaviour_from_releases_check import ADVICE, Behaviour, loss_text
 from dpframework.verify.miners.neighbour_pair_search import Labelled, drop_labels, label_rows
 from dpframework.verify.miners.replay_on_other_table import caps_of, difference, replay
-from dpframework.verify.miners.same_behaviour_check import ADVICE, Behaviour, loss_text
 from dpframework.verify.miners.transcript import (
     DerivationEvent,
     PartitionEvent,
@@ -367,8 +367,8 @@ def test_what_runs_keep_is_compared_on_tables_with_the_same_releases(monkeypatch
             tables.append(rows)
             return Replay(*(divergence if len(tables) > 2 else SAME), 0.0)
 
-        monkeypatch.setattr(same_behaviour_check, "replay", replay)
-        monkeypatch.setattr(same_behaviour_check, "watch_files", Watched)
+        monkeypatch.setattr(behaviour_from_releases_check, "replay", replay)
+        monkeypatch.setattr(behaviour_from_releases_check, "watch_files", Watched)
         back = list[int]()
         one.on._hidden = SimpleNamespace(put_back=lambda: back.append(1), changed_places=lambda: kept(tables[-1]))
         one.on._cache_matters = lambda *_: matters

@@ -12,8 +12,14 @@ from scipy.optimize import minimize
 
 import dpframework as dpf
 from dpframework.basics import MarginalsMiner
+from dpframework.basics.marginals_minimax_noise import (
+    GAP,
+    for_largest,
+    least_largest,
+    predict_largest,
+    weights_of_largest,
+)
 from dpframework.basics.marginals_workload_noise_and_errors import Workload, all_sets
-from dpframework.basics.minimax_weights import GAP, for_largest, least_largest, predict_largest, weights_of_largest
 from dpframework.queries.base import Norm
 
 WORKLOADS = [

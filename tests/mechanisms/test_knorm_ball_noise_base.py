@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, strategies as st
 
-from dpframework.mechanisms.ball_noise_base import largest_sum, sums_within_blocks
+from dpframework.mechanisms.knorm_ball_noise_base import largest_sum, sums_within_blocks
 
 BLOCKS = st.lists(st.lists(st.integers(-99, 99), min_size=1, max_size=4), min_size=1, max_size=4)
 

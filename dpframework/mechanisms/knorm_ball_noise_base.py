@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.mechanisms.ball_radii import BallsOfPoints, draw_from_balls, log_normalizer
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
+from dpframework.mechanisms.knorm_ball_radii import BallsOfPoints, draw_from_balls, log_normalizer
 from dpframework.mechanisms.laplace import from_lattice, noise_between
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import QueryFacts

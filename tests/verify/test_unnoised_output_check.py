@@ -13,7 +13,7 @@ import dpframework as dpf
 from dpframework.mechanisms import Laplace, Mechanism, PureMechanism
 from dpframework.queries import Norm
 from dpframework.verify import check_sampler
-from dpframework.verify.mechanisms.exact_output_parts_check import exact_part_problems
+from dpframework.verify.mechanisms.unnoised_output_check import exact_part_problems
 
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE
 HISTOGRAM = dpf.queries.Histogram(dpf.Categorical("c", ["x", "y", "z"]))

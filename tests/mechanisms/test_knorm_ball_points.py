@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpframework.mechanisms.ball_points import Balls, balls, draw_section, section_size
+from dpframework.mechanisms.knorm_ball_points import Balls, balls, draw_section, section_size
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.mechanisms.uniforms import WholeNumbers
 

@@ -46,7 +46,7 @@ from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import Count
 from dpframework.queries.scores import CandidateScores
 from dpframework.tables.count_width import in_64_bits
-from dpframework.tables.crosstab_counts import Crosstab, JointCounts, UnitPlaces
+from dpframework.tables.crosstab_expressions import Crosstab, JointCounts, UnitPlaces
 from dpframework.tables.encoded_row_blocks import Block
 
 #: The norms in which a sensitivity can be multiplied by the weight (squared for squared l2). `Norm.HISTOGRAMS` is left

@@ -2,7 +2,7 @@
 
 These are the balls of two norms (see `knorm` and `block_knorm`). A *section* is a set of integer vectors for one
 histogram: all vectors whose entries add up to a given total, and whose negative entries add up to -depth or more. A
-*ball* is a product of sections or of l1 balls, or a union of such products (see `ball_points`).
+*ball* is a product of sections or of l1 balls, or a union of such products (see `knorm_ball_points`).
 
 Below, C(n, k) is the binomial coefficient.
 """

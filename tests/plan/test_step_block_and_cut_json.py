@@ -24,7 +24,7 @@ from dpframework.mechanisms import (
 )
 from dpframework.mechanisms.base import Mechanism
 from dpframework.plan import FromRelease, Step
-from dpframework.plan.node_json import read_cut, read_step, write_cut, write_losses, write_step
+from dpframework.plan.step_block_and_cut_json import read_cut, read_step, write_cut, write_losses, write_step
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("n", 0, 9, cuts=[3])])
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE
