@@ -46,19 +46,19 @@ WIDTH = 116
 HEAD = """\
 # Bugs that others have published
 
-Differential privacy is easy to get wrong. This page lists bugs that were published about other programs and papers.
-Each was written again as a small plugin: a miner, a query, a mechanism, an engine or a reader. Beside it stands an
-honest twin without the bug. Each bug must be reported in a sentence that names it, and each twin must pass. The tables
-say who had the bug, what finds it here, and the processor seconds that this took.
+Differential privacy is easy to get wrong. This page lists bugs that were published about other programs and papers. We
+wrote each bug again as a small plugin: a miner, a query, a mechanism, an engine or a reader. Each plugin has an honest
+twin without the bug. dpframework must report each bug in a sentence that names it, and each twin must pass. The tables
+say who had the bug, what finds it here, and how many processor seconds that took.
 
 The page is written by `python tests/known_bugs/run.py --write`. The same bugs are in the test suite, in
-`tests/verify/test_known_bugs.py`. `--patient` has ten times the patience and runs the whole `dpframework verify` on
-each.
+`tests/verify/test_known_bugs.py`. With `--patient` the script searches ten times as long, and runs the whole
+`dpframework verify` on each bug.
 
 The plugins re-create the mistake, not the other program. Several bugs are from an audit of twelve libraries by record
-and replay, [arXiv:2602.17454](https://arxiv.org/abs/2602.17454). We had its abstract, its
-[published code](https://github.com/ObliviousAI/dp-recorder) and the threads in which its authors reported the bugs, and
-not the list of all 13. Of the six sparse vectors that Lyu, Su and Li compare, four are wrong: algorithms 3 to 6. The
+and replay, [arXiv:2602.17454](https://arxiv.org/abs/2602.17454). We had its abstract, its [published
+code](https://github.com/ObliviousAI/dp-recorder) and the threads in which its authors reported the bugs, but not the
+list of all 13 bugs. Of the six sparse vectors that Lyu, Su and Li compare, four are wrong: algorithms 3 to 6. The
 honest twins are their algorithm 1 with the same cut-off, or its numeric version.
 """
 
