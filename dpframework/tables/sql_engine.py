@@ -39,7 +39,7 @@ MOST_CELLS = 1 << 26  # the most cells of a cross table, which take 512 MiB
 
 @final
 @attrs.frozen(eq=False, repr=False, field_transformer=hide_fields)
-class CodedTable:
+class TemporaryTable:
     """A temporary table of codes in the database.
 
     Attributes
@@ -63,7 +63,7 @@ class CodedTable:
 
     def __repr__(self) -> str:
         """Show no row and no count."""
-        return "CodedTable(rows are private)"
+        return "TemporaryTable(rows are private)"
 
 
 class SqlEngine(GroupingEngine):
@@ -184,7 +184,7 @@ class SqlEngine(GroupingEngine):
         # Without the place of each row, it is known only if each unit has one row. This row has place 0.
         elsewhere = "" if unit.asserted or unit.groups_rows else "0"
         place = NTH if nth else elsewhere
-        return SelectedRows(CodedTable(name, SqlColumns(schema, codes, kept, unit_place=place), beside), schema)
+        return SelectedRows(TemporaryTable(name, SqlColumns(schema, codes, kept, unit_place=place), beside), schema)
 
     def _encode(
         self,
@@ -345,7 +345,7 @@ class SqlEngine(GroupingEngine):
     def _sample(
         self, rows: SelectedRows, needed: str, number: str, place: str, drawn: Callable[[int], NDArray[np.bool_]]
     ) -> SelectedRows:
-        table: CodedTable = rows.table
+        table: TemporaryTable = rows.table
         if needed not in table.beside:
             raise InputError(
                 f"engine '{self.name}' opened this table without the row places or unit numbers that samples need; "
