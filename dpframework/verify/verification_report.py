@@ -101,8 +101,8 @@ class Verification:
         One entry for each tested accountant: a plugin's accountant that gives an example its total, or the one that
         was verified by itself.
     related_runs
-        A text for each way in which a run on another schema than the examples', or with another parameter, follows from
-        more than its releases.
+        Problems of runs on schemas unlike the examples', or with other parameters: one text for each way in which such
+        a run depends on more than its releases.
     """
 
     name: str
@@ -139,7 +139,7 @@ class Verification:
         if not self.passed:
             return "A CLAIM DOES NOT HOLD"
         if self.accountants and not self.audits and not self.losses:
-            return "every claim held"  # no search for a largest loss is made of an accountant
+            return "every claim held"  # accountants are not searched for a largest loss
         if unseen := [one for one in self.audits if one.report and one.report.showed_nothing]:
             where = ", ".join(f"{one.example} under {one.relation}" for one in unseen)
             return NOTHING_SHOWN if len(unseen) == len(self.audits) else f"for {where}, {NOTHING_SHOWN}"

@@ -35,13 +35,13 @@ from dpframework.verify.queries.attribute_variants import (
 
 FEW = 3  # a small public number of rows, or of units
 MOST_ROWS = 60  # a larger public number of rows; a search can still list the rows
-ROWS = 1_000  # the factor by which a public number of rows is enlarged
+ROWS = 1_000  # the factor by which a public bound on the number of rows is enlarged
 FAR = 123_456_789  # how far above 0 numbers are moved, in widths of their range: squares of such numbers are rounded
 MOST_LONGER = 2  # how many attributes are given `VALUES` values, one at a time
 
 
 def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
-    """Yield schemas that a miner may be given in place of an example's, each with a text that says how it differs.
+    """Yield schemas that a miner may meet instead of an example's schema, each with a text that says how it differs.
 
     Nothing is yielded for a schema with derived columns, since their values follow from other columns.
 
@@ -87,8 +87,8 @@ def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
 def further_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
     """Yield more schemas like those of `related_schemas`: some differ in one attribute only, others in several ways.
 
-    If all attributes are changed in the same way, equal attributes stay equal. Then a query that takes the range of one
-    attribute for that of another shows no mistake.
+    If all attributes are changed in the same way, equal attributes stay equal. Then a query that uses the range of the
+    wrong attribute shows no mistake.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def schemas_of_other_sizes(schema: Schema, unit: int) -> Iterator[tuple[str, Sch
         return
     for rows in dict.fromkeys((schema.rows + 1, FEW * unit, min(2 * schema.rows, MOST_ROWS))):
         if rows != schema.rows and FEW * unit <= rows <= MOST_ROWS:
-            with contextlib.suppress(InputError):  # such as a bound on the rows that is smaller
+            with contextlib.suppress(InputError):  # such as a `max_rows` below this number
                 yield f"on the example's schema with {rows} rows", attrs.evolve(schema, rows=rows)
 
 

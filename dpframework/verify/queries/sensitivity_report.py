@@ -23,7 +23,8 @@ class MeasuredChange:
     norm
         The norm of the change: "l1", "squared-l2", "linf", "histograms" or "blocks". "spread" stands for how far two
         coordinates may move apart, which a linf sensitivity declares. A norm with " rise" or " fall" stands for how far
-        adding a row may raise or lower the answer. It is listed if the query declares less for this than for the norm.
+        adding a row may raise or lower the answer. It is listed if the query declares a smaller bound on the rise or
+        fall than on the change.
     declared
         The declared change.
     largest
@@ -100,7 +101,7 @@ class SensitivityReport:
     def tightness(self) -> float:
         """The smallest ratio of a found change to the declared one. NaN if no declared change is above 0.
 
-        In the norm with this ratio, the search would miss a mistake most easily.
+        The search would miss a mistake most easily in the norm that has this ratio.
         """
         return min((one.ratio for one in self.measured if one.declared), default=math.nan)
 

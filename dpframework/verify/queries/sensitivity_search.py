@@ -236,7 +236,7 @@ class _SensitivitySearch:
         return answer_among(self.query, self.derived, self.inputs, universe, rows, together=self.engine.together)
 
     def _one_row(self) -> Iterator[Pair]:
-        """Yield the smallest pairs of tables: all, or those whose rows, added alone, change the answer most."""
+        """Yield the smallest pairs of tables. If they are too many, only those whose units change the answer most."""
         shared = self._resize(b"")
         if len(self.changes) <= max(self.pairs, MOST_KINDS):
             return (Pair(shared, *change) for change in self.changes)
@@ -360,7 +360,7 @@ class _SensitivitySearch:
         from hypothesis import HealthCheck, Phase, given, settings, strategies as st, target
 
         def below(number: int) -> Any:
-            """Draw large numbers as two digits, since Hypothesis prefers numbers above 100 that occur in code."""
+            """Draw large numbers as two digits, since above 100 Hypothesis prefers the numbers that occur in code."""
             if number <= DIGIT:
                 return st.integers(0, number - 1)
             digits = st.integers(0, (number - 1) // DIGIT), st.integers(0, DIGIT - 1)

@@ -1,4 +1,4 @@
-"""Simulated tables of very many equal rows, and of many rows of some kinds beside few of another.
+"""Simulated tables of very many equal rows, and of few rows of one kind among many rows of other kinds.
 
 Billions of equal rows show where counts in 32 bits overflow or are rounded.
 
@@ -27,9 +27,9 @@ from dpframework.verify.queries.large_tables import irregular_sizes, sizes_in_co
 from dpframework.verify.tables.neighbours import Change, Rows, Universe
 from dpframework.verify.tables.small_table_engine import RowsHandle, SmallTables
 
-MOST = 2**31 - 2  # the most rows that neighbours share, so that one more row still gives a table
-MOST_FEW = 2  # how many kinds of rows are the few ones in turn
-MOST_MANY = 2  # how many kinds there are many rows of
+MOST = 2**31 - 2  # the most rows that neighbours share: a table may have one row more, but not two
+MOST_FEW = 2  # how many kinds of rows take turns as the kind with few rows
+MOST_MANY = 2  # the most kinds that have many rows
 END_OF_FLOATS = 2**24 + 1  # the first number of rows that a float of 32 bits cannot hold
 ROUNDING = 2**-46  # the relative error of about a hundred roundings in 64 bits, each of 2**-53
 
@@ -101,9 +101,9 @@ def pairs_of_copies(
 
 @final
 class Multiples(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
-    """An engine that counts each row of a table as many equal rows, as often as its kind is given.
+    """An engine that counts a large table, given as a number of rows for each kind of row (`times`).
 
-    A kind of row is counted once, however many tables have it. So an engine is for a single query with the same inputs.
+    Each kind of row is counted once, for all tables. So an engine serves only one query, always with the same inputs.
     """
 
     def __init__(self, universe: Universe, derived: tuple[tuple[Attribute, Cases], ...]) -> None:
@@ -113,7 +113,7 @@ class Multiples(SmallTables):  # type: ignore[misc]  # final for all but the kit
         self.times: dict[int, int] = {}
 
     def counts(self, rows: RowsHandle, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
-        """Return the counts of the table that `times` describes, by kinds of rows, whatever rows are given."""
+        """Return the counts of the table that `times` describes. The given rows are ignored."""
         for kind in {*self.times} - {*self._known}:
             self._known[kind] = super().counts(RowsHandle(bytes((kind,)), self._derived, 0), functions)
         counted = [self._known[kind] for kind in self.times]
@@ -129,10 +129,10 @@ def pairs_of_sizes(
     inputs: dict[str, Any],
     derived: tuple[tuple[Attribute, Cases], ...],
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield a text that names a table, and the answers on two neighbours: few rows of one kind, many of some others.
+    """Yield a text that names a table with few rows of one kind and many of others, and two neighbours' answers.
 
-    A query may treat few rows in another way where there are many others, such as a small cell in a large region. The
-    numbers of rows are those of its code, or one less (see `sizes_in_code`).
+    A query may treat a few rows differently if there are many others, such as a small cell in a large region. The
+    numbers of rows are numbers in the query's code, or one less (see `sizes_in_code`).
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def pairs_of_sizes(
     for few in kinds[:MOST_FEW]:
         others = [kind for kind in kinds if kind != few][:MOST_MANY]
         for number in range(1, len(others) + 1):
-            # A row of the few, or one of the many, is added or removed, or replaced by the other.
+            # A row of the rare kind or of a frequent one is added or removed, or one replaces the other.
             touched = [{few}, {others[0]}, {few, others[0]}]
             some = [change for change in changes if {*change[0], *change[1]} in touched][:2]
             for change, (rows, many), less in itertools.product(some, numbers, (0, 1)):

@@ -43,7 +43,7 @@ def telling_numbers(
     """Return a few numbers of each numeric attribute at which a row changes an answer most, or the query fails.
 
     The first numbers that are tried lie at equal distances and in the middles of bins. Later ones lie between the best
-    number and those beside it. So a peak is found that is neither at a cut nor at a number of the code.
+    number and those beside it. So the search also finds peaks that are neither at a cut nor at a number of the code.
 
     If a query reads an attribute's raw values, two more kinds of numbers are tried. These are edges of bins that
     numbers of its code may define, and all whole numbers within the bounds if these are at most `WHOLE`.
@@ -132,7 +132,7 @@ class _Scan:
         for _ in range(SCANS):
             changes = self._changes(points)
             if len(np.unique(changes)) < len(numeric.edges) and np.isfinite(changes).all():
-                break  # no more changes than bins, as of a query that reads codes alone
+                break  # no more distinct changes than bins: the query seems to read codes only
             k = int(np.argmax(changes))
             best = [float(points[k])]
             if not math.isfinite(changes[k]):
@@ -160,7 +160,7 @@ class _Scan:
     def best_jump(self) -> list[float]:
         """Return the number at which an answer jumps and a row changes it most, such as an edge that two bins share.
 
-        Edges may be computed, so that no constant of the code tells them. Each jump is located by bisection, down to
+        Edges may be computed, and so be no constants of the code. Each jump is located by bisection, down to
         two numbers with at most one number of 64 bits between them. Nothing is returned if the answer is smooth, or if
         no row at a jump changes it more than the numbers that were tried before.
         """
@@ -183,9 +183,9 @@ class _Scan:
     def odd_whole_numbers(self) -> list[float]:
         """Return a whole number at which the query fails, or at which a row changes the answer more than elsewhere.
 
-        Many rows are added at once. If the answer adds up over rows, they change it by at most their number times the
-        largest change by one row. If they change it by more, or make the query fail, so does one of their halves. So
-        the number is found by bisection.
+        Many rows, each with another number, are added at once. If the answer adds up over rows, it changes by at most
+        the number of rows times the largest change by one row. If it changes by more, or if the query fails, then the
+        same happens with one half of the rows. So bisection finds the number.
         """
         first, last = math.ceil(self._numeric.lower), math.floor(self._numeric.upper)
         room = MOST_KINDS
@@ -215,13 +215,13 @@ class _Scan:
         return not change <= len(numbers) * self._largest * (1 + ROUNDING) + ROUNDING
 
     def _best_of(self, points: Sequence[float]) -> list[float]:
-        """Return the number at which a row changes the answer most, if it does more than at those tried before."""
+        """Return the number at which a row changes the answer most; none if an earlier number changed it as much."""
         before = self._largest
         changes = self._changes(np.array(points))
         return [float(points[int(np.argmax(changes))])] if len(points) and changes.max() > before else []
 
     def _answers(self, points: NDArray[np.float64]) -> list[Any]:
-        """Return the answer on a table with one more row, which holds one of some numbers, for each of them."""
+        """Return, for each number, the answer on a table with one more row that holds this number."""
         among = self._universe.with_numbers(self._numeric.name, np.append(self._numeric.lower, points))
         return [self._answer(among, bytes(self._least) + bytes((k + 1,))) for k in range(len(points))]
 

@@ -1,9 +1,9 @@
-"""Texts of open attributes, whose values nobody lists, on which a plugin's query may be wrong.
+"""Texts of open attributes on which a plugin's query may be wrong. Nobody lists the values of such attributes.
 
 The keys of made-up tables are single letters. A query that divides texts into words, looks for given words in them or
 counts their letters is right on those. So a plugin's query that may read an open attribute is also tried on texts that
-hold all words of its code, on texts of many words or of very many letters, and on numbers. Some texts are cut within a
-letter wherever their bytes are cut, and become longer if their case is folded.
+hold all words of its code, on texts of many words or of very many letters, and on numbers. Code that shortens texts to
+a number of bytes cuts one of these within a letter. Some texts become longer if their case is folded.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dpframework.facts.schema import Schema
 from dpframework.queries import Query
 from dpframework.verify.plugin_code_constants import is_foreign, texts_of
 
-MOST_WORDS = 50  # how many of the code's texts a text is made of
-MOST_ALONE = 3  # how many of them are texts by themselves
+MOST_WORDS = 50  # the most texts of the code that are joined into one text
+MOST_ALONE = 3  # how many of them are also tried alone
 LETTERS = 300  # how long a word is
 #: Letters that are longer in lower case or without ligatures, of 2, 2 and 3 bytes.
 LONGER = "\u00df\u0130\ufb01" * LETTERS

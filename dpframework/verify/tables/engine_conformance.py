@@ -163,7 +163,7 @@ class EngineConformance(RepeatedCountConformance, LeakConformance):
         self.engine.drop(rows)
 
     def test_cells_are_read_by_the_rules_of_the_table(self, tmp_path: Path) -> None:
-        """Null texts, the policy for values out of domain, and columns derived row by row are those of the table."""
+        """The engine obeys a table's null texts, its policy for values out of domain, and its derived columns."""
         for how, files in read_in_each_way(write_odd(tmp_path, FEW_ROWS)).items():
             rows, expected = self._open_both(files)
             found = odd_counts(self.engine, rows, files.schema)
@@ -172,7 +172,7 @@ class EngineConformance(RepeatedCountConformance, LeakConformance):
             self.engine.drop(rows)
 
     def test_many_functions_are_counted_in_one_call(self, tmp_path: Path) -> None:
-        """Each function gets the counts that it gets alone, in 64 bits, for all rows and for several parts together."""
+        """Each function gets the same counts as if counted alone, in 64 bits, for all rows and for several parts."""
         rows = self._open(write(tmp_path, (30, 12)))
         functions = [Counting(Histogram(attribute)) for attribute in SCHEMA]
         for part in (rows, self.engine.split(rows, SCHEMA["wide"])[0]):

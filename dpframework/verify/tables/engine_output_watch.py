@@ -15,7 +15,8 @@ from typing import Any, final
 
 import attrs
 
-_STARTS = {"subprocess.Popen": 1, "os.system": 0, "os.exec": 1, "os.posix_spawn": 1}  # events, and where the command is
+#: Audit events of processes that are started, and the position of the command among an event's arguments.
+_STARTS = {"subprocess.Popen": 1, "os.system": 0, "os.exec": 1, "os.posix_spawn": 1}
 _SENDS = ("socket.connect", "socket.sendto", "socket.sendmsg")
 #: A word, or a whole number, perhaps with commas. Numbers with a point do not count, since most of them are durations.
 _WORD = re.compile(r"[^\W\d]\w*|(?<![\d.])(?<!\d,)\d+(?:,\d{3})*(?![.,]?\d)")
@@ -59,7 +60,7 @@ def _hook(event: str, given: tuple[Any, ...]) -> None:
 
 @contextlib.contextmanager
 def overhear() -> Iterator[Overheard]:
-    """Yield what is told while the block runs. Printed lines are added at its end, also those of C code."""
+    """Yield what is told while the block runs. Printed lines, also of C code, are added when the block ends."""
     if not _hooked:
         sys.addaudithook(_hook)  # it cannot be removed, but does nothing while nobody listens
         _hooked.append(True)
@@ -91,7 +92,7 @@ def _printed(lines: list[str]) -> Iterator[None]:
     printed = io.StringIO()
     with contextlib.ExitStack() as after, tempfile.TemporaryFile() as file:
         for stream in filter(None, (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)):
-            with contextlib.suppress(OSError, ValueError):  # it is closed
+            with contextlib.suppress(OSError, ValueError):  # the stream is closed
                 stream.flush()
         for descriptor in (1, 2):
             with contextlib.suppress(OSError):  # the descriptor is closed, so nobody sees its output
@@ -111,11 +112,12 @@ def _printed(lines: list[str]) -> Iterator[None]:
 
 
 def telling_lines(few: Sequence[Sequence[str]], many: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines that follow from the rows: with a word or number that one table has always, and another has not.
+    """Return lines that follow from the rows, since they hold a word or number that differs between two tables.
 
-    Each table is counted several times. What differs between two runs on the same table, such as a time or an address,
-    says nothing about rows, and is left out. A random number of d digits is the same in two runs with probability
-    10^-d, and then taken to follow from the rows. Durations in whole units may indeed follow from the rows.
+    Each table is counted several times, and a word must occur equally often in all runs on a table. What differs
+    between two runs on the same table, such as a time or an address, says nothing about rows, and is left out. A random
+    number of d digits is the same in two runs with probability 10^-d, and is then taken to follow from the rows.
+    Durations in whole units may indeed follow from the rows.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ def write(folder: Path, sizes: Sequence[int], *, unit: PrivacyUnit = ROW, common
 def write_odd(folder: Path, rows: int) -> TableFiles:
     """Write a file of labels and numbers that databases confuse, with mostly large costs, and return the table.
 
-    The file also holds columns that are no attributes, whose names differ from those of attributes in case only.
+    The file also holds columns that are not attributes. Their names differ from those of attributes only in case.
     """
     folder.mkdir(exist_ok=True)
     rng = np.random.default_rng(rows)
@@ -126,7 +126,7 @@ def write_odd(folder: Path, rows: int) -> TableFiles:
 
 
 def read_in_each_way(files: TableFiles) -> dict[str, TableFiles]:
-    """Return a table from `write_odd`, to be read by other public rules, by the names that messages use for these."""
+    """Return a table from `write_odd`, to be read by each of several rules. Messages name the rules by the keys."""
     nulls = attrs.evolve(ODD, read={"null": ["a", "b"]})
     of_one = attrs.evolve(ODD, read={"columns": {"label": {"null": ["1"]}}})
     derived = attrs.evolve(ODD, derive=[derive("dear", "cost > 0.1"), derive("half", "cost / 2", lower=0, upper=9)])

@@ -41,7 +41,7 @@ class LeakConformance(PeopleConformance, abc.ABC):
             )
 
     def _summary(self, files: TableFiles, what: str) -> str | None:
-        """Return what the engine says of a run that counts much, or only the number of rows."""
+        """Return what the engine says of a run that makes many counts, or that asks only for the number of rows."""
         rows = self._open(files)
         if what == "counts":
             all_counts(self.engine, rows)
@@ -76,9 +76,9 @@ class LeakConformance(PeopleConformance, abc.ABC):
         return texts
 
     def test_it_prints_logs_and_leaves_nothing_of_rows(self, tmp_path: Path) -> None:
-        """The engine prints, logs and passes on the same for few rows and for many. After its end it has left no file.
+        """What the engine prints, logs and runs is the same for few rows and for many. Once closed, it leaves no file.
 
-        It counts each table twice. So a log may tell times and names that differ each time.
+        Each table is counted twice, so that times and names which differ each time can be ignored.
         """
         sources = [self.source(write(tmp_path / str(rows), (rows, 1))) for rows in (3, 900)]
         told: list[list[list[str]]] = [[], []]

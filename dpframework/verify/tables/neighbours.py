@@ -35,8 +35,8 @@ Change: TypeAlias = tuple[Rows, Rows]  # the rows in only the first of two neigh
 MOST_KINDS = 255  # the kind of a row is one byte
 MOST_NUMBERS = 7  # how many given numbers a numeric attribute takes, at most
 NO_NUMBERS: Mapping[str, Sequence[float]] = MappingProxyType({})
-# The most units with unequal rows that are tried. With more, units of equal rows would be tried too seldom, and these
-# mostly show the largest loss.
+# The most units with unequal rows that are tried. With more, units of equal rows, which mostly show the largest loss,
+# would be tried too seldom.
 MOST_MIXED = 40
 KEYS = ("b", "a", "c")  # the keys of an attribute whose values nobody lists, not in order; some rows have no key
 SHOWN = 60  # how many letters of a key are shown
@@ -73,7 +73,8 @@ class Universe:
     sizes
         How many values each attribute takes, shape (attributes,), without derived attributes. None if `rows` are given.
     places
-        Which of these values each kind of row has, from 0, shape (attributes, kinds). None if `rows` are given.
+        The position, from 0, of each row's value among the values that its attribute takes, shape (attributes, kinds).
+        None if `rows` are given.
     values_read
         The numeric attributes whose raw values were read from some block of this universe.
     """
@@ -98,7 +99,7 @@ class Universe:
                 self._books[own.name] = KeyBook((*KEYS, *more))
         if rows:
             columns = {name: [row[name] for row in rows] for name in schema.column_names}
-            of_any_size = attrs.evolve(schema, rows=None, max_rows=None)  # kinds of rows, each once
+            of_any_size = attrs.evolve(schema, rows=None, max_rows=None)  # the table holds each kind of row once
             table = table_from_columns(columns, of_any_size, source="a witness")
             self.kinds, self.codes, self._values = len(rows), table.codes.astype(np.int64), dict(table.values)
             for name, column in table.keys.items():
@@ -134,8 +135,7 @@ class Universe:
     def with_numbers(self, name: str, numbers: Sequence[float] | NDArray[np.float64]) -> Universe:
         """Return a universe with one kind of row for each of some numbers of a numeric attribute.
 
-        All other cells hold the first value of their attribute. This universe must be one of a schema, and not of given
-        rows.
+        All other cells hold the first value of their attribute. This universe must have been made without `rows`.
         """
         other: Universe = object.__new__(Universe)
         other.schema, other.texts, other._books, other.values_read = self.schema, self.texts, self._books, set()
@@ -328,7 +328,7 @@ class Pair:
 @final
 @attrs.frozen
 class Sizes:
-    """The least and the largest number of rows that two neighbours may share, by the schema's public facts."""
+    """The least and the largest number of rows that two neighbours may share, given the schema's public facts."""
 
     least: int
     most: int

@@ -28,7 +28,7 @@ from dpframework.verify.tables.people_table_files import (
 
 
 def _half(generator: np.random.Generator, rows: int) -> NDArray[np.bool_]:
-    """Return, for each of some rows, whether it is drawn, which has probability 1/2."""
+    """Draw each of some rows with probability 1/2, and return whether it is drawn."""
     return generator.random(rows) < 0.5
 
 
@@ -95,6 +95,6 @@ class PeopleConformance(abc.ABC):
         self._require_people("two views", write_views(tmp_path))
 
     def _skip_without_units(self) -> None:
-        """Skip a test if the engine reads rows itself and does not bound units, since plans with ids refuse it."""
+        """Skip a test if the engine reads rows itself and bounds no units, since plans with ids refuse such engines."""
         if self.engine.reads_itself and not self.engine.bounds_units:
             pytest.skip("the engine bounds no units")

@@ -40,7 +40,7 @@ LATEST = 2  # a function fails at its first call, or at a later one, up to this 
 
 @attrs.define
 class _Failing(Query):
-    """Counts rows, and fails at one of its calls only, as a worker that is lost does."""
+    """Counts rows, and fails at one of its calls only, as if a worker were lost."""
 
     name = "failing"
     fails_at: int = 1
@@ -95,7 +95,7 @@ class RepeatedCountConformance(PeopleConformance, abc.ABC):
         self.engine.drop(rows)
 
     def test_samples_and_derived_rows_have_caches_of_their_own(self, tmp_path: Path) -> None:
-        """Counts that are kept for some rows are neither those of a sample, nor those of other derived attributes."""
+        """Counts that are kept for some rows are not given for a sample of them, nor after an attribute is derived."""
         rows = self._open(write(tmp_path, (40,)))
         part = self.engine.split(rows, SCHEMA["ward"])[0]
         for own in (rows, part):
@@ -115,7 +115,7 @@ class RepeatedCountConformance(PeopleConformance, abc.ABC):
 
     @pytest.mark.parametrize("fails_at", range(1, LATEST + 1))
     def test_blocks_are_counted_once_though_one_fails(self, fails_at: int, tmp_path: Path) -> None:
-        """If a function fails on one block, the call fails, or the block is counted again, and no block is twice."""
+        """If a function fails on one block, either the call fails, or every block is still counted exactly once."""
         files = write(tmp_path, SEVERAL)
         rows, found = self._open(files), None
         with contextlib.suppress(OSError, DPFrameworkError):

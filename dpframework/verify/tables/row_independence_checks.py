@@ -37,9 +37,9 @@ Cells: TypeAlias = Mapping[str, Sequence[Any]]
 
 MOST_ROWS = 4  # the most rows of a small table
 # How many larger tables are read, and about how many rows these have. A reader may guess types from the first rows, or
-# read in blocks. Its faults then show only in tables with more rows than it looks at first.
+# read in blocks. Its faults then show only in tables with more rows than those that it reads first.
 LONG, MANY_ROWS = 2, 2_500
-#: How often each of four rows is in two tables. A reader may treat cells otherwise that are rare.
+#: How often each of four rows occurs in each of two tables. A reader may treat rare cells differently.
 OFTEN = ((600, 2, 12, 300), (2, 600, 300, 2))
 SHOWN = 3  # this many violations of a reader are reported: those with the shortest texts
 
@@ -203,11 +203,11 @@ def _compare(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, pla
 
 
 def _compare_alone(reader: Reader, schema: Schema, folder: Path) -> list[str]:
-    """Describe how rows are read otherwise alone than in a table.
+    """Describe the rows that are read differently alone and in a table.
 
-    A cell may be rare in one table and frequent in the other. So a reader gives itself away that merges cells which
-    occur less often than any number up to 600, or than any share from 1/100 to 3/5. In a third table, each column has
-    texts of all forms, such as 0.5 and 0,5. So a reader gives itself away that guesses one form for all of a column.
+    A cell may be rare in one table and frequent in the other. This reveals a reader that merges rare cells, whether its
+    threshold is a number up to 600 or a share from 1/100 to 3/5. In a third table, each column has texts of all forms,
+    such as 0.5 and 0,5. This reveals a reader that guesses one form for a whole column.
     """
     inside = [tuple(_cell_inside(attribute, k) for attribute in schema) for k in range(len(OFTEN[0]))]
     texts = [[*dict.fromkeys(cell for cell in _wild(one) if isinstance(cell, str))] for one in schema]
@@ -234,7 +234,7 @@ def _compare_alone(reader: Reader, schema: Schema, folder: Path) -> list[str]:
 
 
 def _differ(schema: Schema, alone: Table, together: Table, place: int) -> tuple[str, tuple[Any, Any]] | None:
-    """Return the first attribute whose code or value is not the same for a row alone and in a table, and both codes."""
+    """Return the first attribute that is read differently for a row alone and in a table, and both codes."""
     for k, name in enumerate(schema.names):
         codes = _read_of(alone, k)[0], _read_of(together, k)[place]
         same = codes[0] == codes[1]
@@ -260,7 +260,7 @@ def _read(reader: Reader, schema: Schema, rows: Sequence[Row], folder: Path) -> 
 
 
 def _cell_inside(attribute: Attribute, number: int) -> Any:
-    """Return a cell in an attribute's domain, a different one for each of a few numbers if there are as many."""
+    """Return a cell in an attribute's domain. Numbers below 4 give different cells, if the domain has so many."""
     match attribute:
         case Numeric():
             edges = attribute.edges
@@ -296,7 +296,7 @@ def _draw_rows(schema: Schema, rng: random.Random) -> tuple[list[Row], Row]:
 
 def _pools(attribute: Attribute) -> list[list[Any]]:
     """Return lists of cells for an attribute, one for each type, inside and outside of its domain and at its edges."""
-    numbers, texts = list[float](), list[str]()  # that matter for the attribute, such as its bounds and labels
+    numbers, texts = list[float](), list[str]()  # cells that matter for the attribute, such as its bounds and labels
     match attribute:
         case Numeric():
             numbers = [attribute.lower, *attribute.interior_cuts[:3], attribute.upper]

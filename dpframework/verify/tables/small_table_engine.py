@@ -32,7 +32,7 @@ def units_of(rows: Any, together: int) -> list[Any]:
 
 @final
 class RowsHandle:
-    """A handle of rows on the small-table engine, which holds derived attributes too.
+    """A handle of rows, and of their derived attributes, on the small-table engine.
 
     Attributes
     ----------

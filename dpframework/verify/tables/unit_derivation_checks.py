@@ -92,7 +92,7 @@ class UnitChecks(DerivationFindings):
         units
             The kinds of each unit's rows.
         order
-            A permutation of all rows. The rows of one unit keep their own order.
+            A permutation of all rows, which mixes the units. Within each unit, the rows still keep their own order.
         rng
             The generator that draws rows without a unit.
         """
@@ -102,6 +102,7 @@ class UnitChecks(DerivationFindings):
             rows[whose == number] = unit
         nobodys = rng.random(len(whose)) < NOBODY
         rows, whose = np.append(rows, rows[nobodys]), np.append(whose, np.full(int(nobodys.sum()), -1))
+        # Each row without a unit comes right after the row that it repeats.
         mixed = np.argsort(np.append(np.arange(len(nobodys)), np.flatnonzero(nobodys)), kind="stable")
         found = self._aggregating(self._schema, self._kinds.columns(rows[mixed]), whose[mixed], len(units))
         if (lengths := {len(found[name].codes) for name in self._schema.names}) != {len(units)}:

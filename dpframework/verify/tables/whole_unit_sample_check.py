@@ -1,4 +1,4 @@
-"""Checks of samples of units: an engine must take all rows of a unit or none, by one draw for each unit.
+"""Checks of samples of units: an engine must take all rows of a unit or none, with one draw for each unit.
 
 The claim of a step on a sample of units relies on this. Replays do not test it, since they draw their samples in
 memory, and not on the engine.
