@@ -63,7 +63,7 @@ class CheckConformance:
             )
 
     def test_it_looks_at_nothing_but_the_plan(self) -> None:
-        """It opens no file that may hold data, sends to no host, and starts no process: nobody is charged for that."""
+        """It opens no file that may hold data, sends to no host, and starts no process: no budget is charged for it."""
         package = self.check.examine.__module__.partition(".")[0]
         plans = list(_plans())
         with overhear() as heard, watch_data_files([package, "dpframework"]) as files:

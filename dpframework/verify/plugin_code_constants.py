@@ -1,4 +1,4 @@
-"""Which code is a plugin's, and the numbers, texts and words in the code of queries, mechanisms and miners.
+"""Tell which code is a plugin's, and find numbers, texts and words in the code of queries, mechanisms and miners.
 
 Verification tries these numbers as values and outputs, and these words as parameters, since code often treats them as
 special cases.
@@ -39,7 +39,7 @@ def is_foreign_module(module: str) -> bool:
 def is_foreign(component: object) -> bool:
     """Tell whether some code of a miner, query or mechanism is from a plugin that is not the project's own.
 
-    A query may also hold a plugin's description, or another query.
+    Code of the queries and descriptions that a query or a description holds counts, too.
     """
     if any(_is_foreign_package(kind.__module__.partition(".")[0]) for kind in type(component).__mro__):
         return True
@@ -100,7 +100,7 @@ def _held(table: Any) -> Iterator[Any]:
 
 
 def texts_of(things: Sequence[Any]) -> list[str]:
-    """Return the texts in the code of some objects, from where `constants_of` takes numbers.
+    """Return the texts in the code of some objects, from the same places as `constants_of`.
 
     Docstrings are left out, and so are special methods, most of which attrs writes.
     """
@@ -109,7 +109,7 @@ def texts_of(things: Sequence[Any]) -> list[str]:
 
 
 def _literals(things: Sequence[Any], *, special: bool = True, tables: list[Any] | None = None) -> Iterator[Any]:
-    """Yield what is in the code of some objects, without special methods (`__init__` and others) unless `special`.
+    """Yield what is in the code of some objects. Special methods such as `__init__` are read only if `special` is true.
 
     Dictionaries, sets and arrays are added to `tables`.
     """
@@ -164,10 +164,10 @@ def words_compared_with(kind: type[Any], name: str, given: str) -> list[str]:
 
 
 def numbers_compared_with(kind: type[Any], name: str) -> list[float]:
-    """Return the numbers that a class's code takes for special cases, in functions that read an attribute of a name.
+    """Return the numbers that a class's code treats as special cases, in functions that read an attribute of that name.
 
-    They are those that something is compared with by `==`, `!=` or `in`, such as an order of 1. Numbers on either side
-    of a limit are tried otherwise.
+    They are the numbers that the code compares something with by `==`, `!=` or `in`, as in `order == 1`. Numbers on
+    either side of a limit are tried elsewhere.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def _classes_and_functions(kind: type[Any]) -> Iterator[type[Any] | types.Functi
 
 
 def _codes_reading(name: str, function: types.FunctionType) -> Iterator[types.CodeType]:
-    """Yield the code of a function, and of those within it, where it reads an attribute of a name."""
+    """Yield the code of a function, and of functions within it, if that code reads an attribute of the given name."""
     return (code for code in _codes_of(function.__code__) if name in code.co_names)
 
 

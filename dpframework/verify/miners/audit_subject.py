@@ -60,8 +60,8 @@ class Subject:
     delta
         The delta of the miner's example; 0 for a pure claim.
     accounting
-        The accountant whose total is the claim. None for the accountant that a study would charge the plan by: of all
-        installed accountants, the one with the smallest total.
+        The accountant whose total is the claim. If None, it is the accountant that a study would use: of all installed
+        accountants, the one with the smallest total.
     kinds
         The kinds of rows that the small tables are made of. If empty, all kinds that the schema allows, or a sample of
         them.
@@ -70,7 +70,7 @@ class Subject:
     unit
         The privacy unit that the claim is to protect. Neighbours differ by one such unit.
     given_universe
-        The kinds of rows that the small tables are made of, if a search has chosen them; None for those of `kinds`.
+        The kinds of rows that the small tables are made of, if a search has chosen them. If None, `kinds` gives them.
     """
 
     miner: Miner
@@ -105,7 +105,7 @@ class Subject:
         return largest_number(self.schema, self.relation, self.by.rows)
 
     def most_rows(self, usual: int) -> int:
-        """Return the most rows of a table: `usual`, or fewer if the plan samples, since all samples are listed."""
+        """Return the most rows of a table: `usual`, or fewer if the plan samples, since each sample is listed."""
         return min(usual, SAMPLED_ROWS) if self.plan.index.samples else usual
 
     @functools.cached_property
@@ -174,7 +174,11 @@ class Subject:
 
     @functools.cached_property
     def delta_needed(self) -> Fraction | None:
-        """The delta of the claim: `exact_delta` for a pure claim, else `delta` or a usual one. None without a claim."""
+        """The delta of the claim, or None without a claim.
+
+        If `delta` is 0 and the plan has a claim at `exact_delta`, that is the delta. Else it is `delta`, or a usual one
+        if `delta` is 0.
+        """
         if self.claim is not None and not self.delta:
             return self.exact_delta
         delta = self.delta or USUAL_DELTA

@@ -1,8 +1,8 @@
-"""A subject on other schemas and with other parameters than its example's, with one change or two at a time.
+"""Variants of a subject: another schema or other parameters than in its example, one or two changes at a time.
 
-A subject is a miner on a schema under a relation. A mistake may need two changes to show. For example, a flag may say
-that values are scaled. The bound of a sum may be right for all scaled values, and for all values above 0. It may still
-be wrong for values that are not scaled and lie below 0.
+A subject is a miner on a schema under a relation. A mistake may need two changes to show. For example, a flag says
+whether values are scaled. The bound of a sum is right for all scaled values, and for all values above 0. It is wrong
+only for values that are not scaled and lie below 0.
 """
 
 from __future__ import annotations
@@ -42,15 +42,16 @@ from dpframework.verify.queries.schema_variants import (
     schemas_of_other_sizes,
 )
 
-MOST_SWITCHES = 4  # how many switches (changes of a flag, a word or a parameter left out) are tried with another change
+# A switch is a change of a flag, of a word, of an option, or of a parameter that the example leaves out.
+MOST_SWITCHES = 4  # how many switches are tried together with another change
 MOST_NUMBERS = 3  # the most changes of numbers that each switch is tried with
-MOST_CONSTANTS = 3  # how many constants of the code a whole number is made larger than, one at a time
+MOST_CONSTANTS = 3  # a whole number is made one larger than each of this many constants of the code
 # A plan, or an answer, may become at most about this many times as large where a whole number is made larger.
 MOST_GROWTH = 1_000
-BUDGETS = (Fraction(1, 1_000), Fraction(1, 10), Fraction(10), Fraction(1_000))  # as shares of the example's
+BUDGETS = (Fraction(1, 1_000), Fraction(1, 10), Fraction(10), Fraction(1_000))  # as shares of the example's budget
 ABOUT = (10, 1_000_000)  # other estimates of the number of rows
 SEVERAL = 12  # the public number of rows, or of units, that a schema gets if it has none
-WITH_SWITCHES = ("below 0", "above 0", "one more value")  # switches are tried with schemas whose texts end like this
+WITH_SWITCHES = ("below 0", "above 0", "one more value")  # switches are tried on schemas whose texts end so
 
 
 @final
@@ -61,18 +62,19 @@ class SubjectVariant:
     Attributes
     ----------
     how
-        How the subject differs from the example's, in words.
+        How the subject differs from the example, in words.
     subject
         The changed subject.
     more_rows
-        Whether the schema differs in its bound on the rows alone, so that an equal query must hold what it declares.
+        Whether the schema differs only in its bound on the number of rows. There, what a query declares must hold, even
+        if the query equals one of the example's.
     more_attributes
-        Whether the schema has all attributes of the example's and some more. There, an equal query that gets inputs
-        must hold what it declares.
+        Whether the schema has all attributes of the example's schema and some more. There, what a query declares must
+        hold if the query gets other inputs than for the example.
     brief
         Whether a search on the smallest tables is enough.
     may_fail
-        Whether its queries may fail on some tables, as queries about dates do on numbers in the billions.
+        Whether the subject's queries may fail on some tables, as queries about dates do on numbers in the billions.
     """
 
     how: str
@@ -101,18 +103,18 @@ def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
     further = list(further_schemas(subject.schema))
     larger = [(how, schema) for how, schema in further if len(schema) > len(subject.schema)]
     for how, miner in miners:
-        yield _where_planned(how, attrs.evolve(subject, miner=miner), larger)
+        yield _on_fitting_schema(how, attrs.evolve(subject, miner=miner), larger)
     for how, schema in further:
         more = schema.attributes[: len(subject.schema)] == subject.schema.attributes
         changed = attrs.evolve(subject, schema=schema, kinds=())
         yield SubjectVariant(how, changed, brief=True, more_attributes=more)
     of_numbers = smaller_miners(subject.miner), further_miners(subject.miner, subject.schema)
     for how, miner in (*itertools.chain(*of_numbers), *_beyond_constants(subject, miners)):
-        yield attrs.evolve(_where_planned(how, attrs.evolve(subject, miner=miner), larger), brief=True)
+        yield attrs.evolve(_on_fitting_schema(how, attrs.evolve(subject, miner=miner), larger), brief=True)
     for how, schema in schemas_of_other_sizes(subject.schema, subject.by.rows):
         yield SubjectVariant(how, attrs.evolve(subject, schema=schema, kinds=()), more_rows=True, brief=True)
-    if subject.by.rows == 1 and type(subject.miner).for_study is not Miner.for_study:  # else it plans no other way
-        # The public number of rows, or its bound, is as many times as large (see `Example.for_units`).
+    if subject.by.rows == 1 and type(subject.miner).for_study is not Miner.for_study:  # else the miner ignores units
+        # The public number of rows, or its bound, is multiplied by UNIT (see `Example.for_units`).
         schema = Example(subject.schema, subject.miner).for_units(UNIT).schema
         if schema.rows is None or schema.rows <= MOST_ROWS:
             of_units = attrs.evolve(subject, schema=schema, kinds=(), unit=PrivacyUnit(rows=UNIT))
@@ -145,10 +147,10 @@ def subject_variants(subject: Subject) -> Iterator[SubjectVariant]:
             yield SubjectVariant(f"{how} and {beside.removeprefix('with ')}", changed, brief=True)
 
 
-def _where_planned(how: str, subject: Subject, larger: Iterable[tuple[str, Schema]]) -> SubjectVariant:
+def _on_fitting_schema(how: str, subject: Subject, larger: Iterable[tuple[str, Schema]]) -> SubjectVariant:
     """Return a subject on its schema or, if the miner refuses that, on the first schema with more attributes that fits.
 
-    An example may have too few attributes for other parameters, such as three flags for two sets of three.
+    An example's schema may have too few attributes for other parameters: two sets of three flags need six, for example.
     """
     for where, schema in (("", subject.schema), *larger):
         changed = subject if not where else attrs.evolve(subject, schema=schema, kinds=())
@@ -159,7 +161,7 @@ def _where_planned(how: str, subject: Subject, larger: Iterable[tuple[str, Schem
 
 
 def _changed_together(miner: Miner, one: Miner, other: Miner) -> Miner | None:
-    """Return a copy of `one` that is also changed as `other` is; None if it is refused, or both change one field."""
+    """Return `one` with the changes of `other` as well; None if the miner refuses them, or both change one field."""
     names = _changed_fields(miner, other)
     if {*names} & {*_changed_fields(miner, one)}:
         return None
@@ -173,8 +175,8 @@ def _changed_together(miner: Miner, one: Miner, other: Miner) -> Miner | None:
 def _beyond_constants(subject: Subject, miners: Iterable[tuple[str, Miner]]) -> Iterator[tuple[str, Miner]]:
     """Yield copies of a subject's miner in which a whole number is one larger than a constant of the code.
 
-    A bound may be right for numbers up to that constant. Nothing is yielded where the plan might become too large: it
-    may grow as many times with each further step as it does with the first one.
+    A bound may be right for numbers up to that constant. Each increase by 1 may enlarge the plan by the same factor.
+    Numbers for which the plan might become too large are left out.
 
     Parameters
     ----------
@@ -201,9 +203,9 @@ def _beyond_constants(subject: Subject, miners: Iterable[tuple[str, Miner]]) -> 
 
 
 def _size(subject: Subject) -> int:
-    """Return the number of numbers that all steps of a subject's plan release, each as often as it is repeated."""
+    """Return how many numbers all steps of a subject's plan release, repetitions included."""
     nodes, times = subject.plan.index.nodes, list[int]()
-    for placed in nodes:  # each stands behind its parent
+    for placed in nodes:  # parents come first
         above = None if placed.parent is None else nodes[placed.parent].node
         repeated = above.times if isinstance(above, Repeat) else 1
         times.append(repeated * (1 if placed.parent is None else times[placed.parent]))
@@ -233,10 +235,10 @@ def _with_public_sizes(subject: Subject, others: Iterable[tuple[str, Schema]]) -
 
 
 def _with_other_queries(subject: Subject) -> Iterator[SubjectVariant]:
-    """Yield a subject with other budgets, and other estimates of the number of rows, whose plan asks other queries.
+    """Yield a subject with another budget or estimate of the number of rows, if its plan then asks other queries.
 
-    A plan may choose the depth of a tree, or the number of bins, by what it may spend or by how many rows there are.
-    With equal queries nothing is yielded, since only their noise differs.
+    A plan may derive the depth of a tree, or the number of bins, from its budget or from the number of rows. With equal
+    queries nothing is yielded, since only their noise differs.
     """
     made: list[tuple[str, Subject]] = []
     for name in SPENT[:2]:
@@ -275,6 +277,6 @@ def _changed_fields(miner: Miner, other: Miner) -> list[str]:
 
 
 def _is_number(miner: Miner, switched: Miner, other: Miner) -> bool:
-    """Tell whether the third miner differs from the switched one in a number that the switch did not change."""
+    """Tell whether `other` differs from `switched` in a number that is the same in `miner` and `switched`."""
     changed = [name for name in _changed_fields(switched, other) if same(getattr(miner, name), getattr(switched, name))]
     return any(type(getattr(switched, name)) in (int, float) for name in changed)

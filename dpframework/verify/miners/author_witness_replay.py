@@ -1,4 +1,4 @@
-"""The replay of an example's witnesses, which are tables and outputs for which its author expects a large loss."""
+"""The replay of an example's witnesses: tables and outputs for which the example's author expects a large loss."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class WitnessReplay:
 def replay_witness(subject: Subject, witness: Witness, rng: np.random.Generator) -> WitnessReplay:
     """Replay a witness in both directions, and return what the direction with the larger loss shows.
 
-    The witness must be under the subject's relation, since it shows nothing about another one. For a unit of k rows,
-    the row that differs is repeated k times. The shared rows are tried once as they are and once repeated k times. With
-    the repeated rows, counts are k times as large, and so is the noise for a unit of k rows. So the losses equal those
-    for one row. Repeated rows beyond the schema's bound on rows are left out.
+    The witness must be under the subject's relation, since it shows nothing about other relations. For a unit of k
+    rows, the row that differs is repeated k times. The shared rows are tried once as they are and once repeated k
+    times. With the repeated rows, counts are k times as large, and so is the noise for a unit of k rows. So the losses
+    equal those for one row. Repeated rows beyond the schema's bound on rows are left out.
     """
     kinds: dict[tuple[tuple[str, object], ...], Mapping[str, Any]] = {}
 

@@ -192,6 +192,7 @@ class Behaviour:
         cannot change such an answer.
         """
         engine, sizes = self.subject.engine, (len(self.table(MOST_ROWS)) for _ in range(STILL))
+        # Two tables of each size, one after the other.
         held = [engine.hold((self.table(MOST_ROWS) + bytes(size))[:size]) for size in sizes for _ in range(2)]
         still, moving = {}, False
         for made in (made for one in transcripts for made in one.releases if made.rows == 0):
@@ -221,6 +222,7 @@ class Behaviour:
                 return
             row = bytes((kind,))
             there = self._replay(transcript, row * most)
+            # For kinds other than the first, only a refused release counts.
             if there.divergence is None or (not there.refused and (self.keeps_size or kind != first)):
                 continue
 
@@ -236,7 +238,7 @@ class Behaviour:
                 self.add("refused", f"on this table, {there.divergence}", row * most, row * most, transcript)
 
     def examine_briefly(self, table: Rows, transcript: Transcript) -> None:
-        """Replay a transcript on one very different table, and on the tables between if something differs."""
+        """Replay a transcript on one very different table and, if something differs, on tables between the two."""
         far = self._unlike(table, 2)
         there = self._replay(transcript, far)
         if there.divergence is not None and kind_of(there) not in self.violations:

@@ -4,8 +4,8 @@ A plan without a finite pure total, such as one with Gaussian noise, claims an e
 epsilon is the smallest delta for which (epsilon, delta)-privacy holds between two tables. It is the expectation of
 max(0, 1 - exp(epsilon - L)) over runs on the first table (Dwork and Rothblum 2016; Balle and Wang 2018, Theorem 5).
 Here L is the realised loss of a run: the log-density of its outputs on the first table, minus that on the second.
-Messages call the delta at an epsilon the probability beyond epsilon. L is exact for each run. So only the expectation
-is estimated, and is bounded from below by Hoeffding's inequality.
+In messages, "probability beyond epsilon" means the delta at that epsilon. L is exact for each run. So only the
+expectation is estimated, and is bounded from below by Hoeffding's inequality.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.003"
 POINTS = 3  # how many epsilons above 0 are tested, at the largest deltas, where runs tell most
 FEWEST = 200  # the fewest runs, however little time there is
 MOST_ROWS = 30  # the most rows that two neighbours share, except for very many equal rows
-RUNS_PER_PAIR = 8  # for this many runs of the test, the search for the tables tries one more pair
-RECORDED = 4  # how many runs show how much a pair of tables loses on average
+RUNS_PER_PAIR = 8  # the search for the tables tries one pair for every 8 runs of the test
+RECORDED = 4  # how many runs estimate the mean loss on a pair of tables
 HALVINGS = 40  # how often an interval that holds an epsilon is halved
 
 
@@ -68,7 +68,7 @@ class Tail:
 
     @property
     def tightness(self) -> float:
-        """The epsilon that the runs need, divided by the claimed epsilon; NaN if the claimed epsilon is 0."""
+        """The epsilon `needed`, divided by the claimed epsilon; NaN if the claimed epsilon is 0."""
         return self.needed / self.epsilon if self.epsilon else math.nan
 
     @property
@@ -173,7 +173,7 @@ def check_tail(
     seed
         The seed of the tables and draws.
     unit
-        Whom the claim is to protect: the tables differ by one such unit.
+        The privacy unit that the claim is to protect. The tables differ by one such unit.
 
     Raises
     ------
@@ -250,7 +250,7 @@ def _smallest_epsilon(losses: NDArray[np.float64], delta: float) -> float:
 
 
 def _worst_pair(subject: Subject, rng: np.random.Generator, searched: int) -> tuple[Rows, Rows]:
-    """Return the two neighbours whose runs lose most on average, the table of these runs first.
+    """Return the two neighbours on which runs lose most on average. The first is the table of the runs.
 
     For every pair, runs are recorded anew on the first table, with the claimed noise. If outputs of one table were
     forced upon all pairs instead, the largest tables would lose most, whatever a row changes there.

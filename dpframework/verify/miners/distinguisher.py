@@ -88,7 +88,7 @@ def distinguish(
     """
     if runs < 100:
         raise InputError(f"runs is {runs}; at least 100 are needed to bound anything")
-    # An event seems to tell more than it does on the runs by which it is chosen. So it is counted on the other half.
+    # On the runs that choose an event, it seems to tell more than it does. So it is counted on the other half.
     half = runs // 2
     outputs = [[features(run(seed + 2 * k + side)) for k in range(2 * half)] for side, run in enumerate((one, other))]
     names = sorted({name for side in outputs for output in side for name in output})
@@ -124,7 +124,7 @@ def _bound(often: int, seldom: int, runs: int, delta: float, false_alarm: float)
 @final
 @attrs.frozen
 class _Event:
-    """The event that a feature, a named number or text of the output, equals a value or is at most a number."""
+    """The event that a feature, one named number or text of the output, has a value or is at most a number."""
 
     name: str
     value: Any

@@ -2,8 +2,8 @@
 
 A run may leave nothing behind but its releases. A query that keeps rows hands them to everyone who gets the plan. A
 query that keeps the counts of its first table gives them as its answer on every later table, so a replay in the same
-process sees no difference. So one check (`Behaviour.examine_memory`) restores the state from before the first run, each
-time before it replays a run. Runs with the same releases on different tables must then leave the same state.
+process sees no difference. So before each replay, one check (`Behaviour.examine_memory`) restores the state from before
+the first run. Runs with the same releases on different tables must then leave the same state.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from dpframework.verify.miners.value_comparison import cell_content
 from dpframework.verify.plugin_code_constants import is_foreign_module
 
 ENVIRONMENT, CACHE = "the environment", "the cache of"
-MOST_VISITED = 20_000  # the most objects that are visited from one object where a walk begins, or for one digest
+MOST_VISITED = 20_000  # the most objects that are visited in a walk from one place, or for one digest
 ATOMS = (type(None), bool, int, float, complex, str, bytes, range, np.generic, np.dtype)
 # The attributes and slots of objects from these packages are looked at, although the packages are Python's or the core.
 WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "threading", "_thread", "queue", "functools"})
 # Objects of these packages are not looked into, except for the cells of small data frames.
 OPAQUE = frozenset({"numba", "llvmlite", "polars", "pandas", "pyarrow", "pytest", "_pytest", "pluggy", "hypothesis"})
 FRAMES = frozenset({("pandas", "DataFrame"), ("pandas", "Series"), ("polars", "DataFrame"), ("polars", "Series")})
-#: The two random generators that all code of a process shares: whose each one is, and a function that draws from it.
+#: The two random generators that all code of a process shares: the name of the owner, and a function that draws.
 SHARED: tuple[tuple[str, Any], ...] = (("Python's", random.random), ("numpy's", np.random.random))
 MOST_CELLS = 100_000  # the most cells of a data frame that is looked into
-# Names with two underscores on either side that Python or attrs gives to modules and classes. A plugin may use others.
+# Names with two underscores on either side that Python or attrs gives to modules and classes. Others may be a plugin's.
 GIVEN_NAMES = frozenset({*dir(type), *dir(types.ModuleType), "__builtins__", "__cached__", "__file__", "__path__"})
 GIVEN_NAMES |= frozenset({"__annotations__", "__slots__", "__warningregistry__", "__weakref__"})
 
@@ -268,7 +268,7 @@ def _modules_of(kinds: Iterable[type[Any]], packages: set[str]) -> list[types.Mo
 
 
 def _modules_behind(held: Any) -> Iterable[str]:
-    """Return the names of the modules that a module's global comes from or imports, among other names."""
+    """Return some names, among them those of all modules that a module's global comes from or imports."""
     if isinstance(held, types.ModuleType):
         return (held.__name__,)
     names = {getattr(type(held), "__module__", None), getattr(held, "__module__", None)}

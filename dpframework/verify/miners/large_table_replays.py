@@ -17,7 +17,7 @@ from dpframework.verify.queries.simulated_large_tables import MOST, Copies, coun
 from dpframework.verify.tables.neighbours import Rows
 
 FIRST, GROWTH = 1 << 16, 8  # how many equal rows are simulated at first, and how many times more in each further run
-LONGEST = 0.1  # the processor seconds of a run after which no larger table is simulated
+LONGEST = 0.1  # if a run takes more processor seconds, no larger table is simulated
 
 
 def examine_every_kind(behaviour: Behaviour, transcript: Transcript, most: int) -> None:
@@ -28,7 +28,7 @@ def examine_every_kind(behaviour: Behaviour, transcript: Transcript, most: int) 
     Parameters
     ----------
     behaviour
-        The replays of a miner's runs. A violation is added to it.
+        The replays of a miner's runs, to which a violation is added.
     transcript
         The transcript of a run on a small table.
     most

@@ -1,4 +1,4 @@
-"""Searches for neighbouring tables on which a loss is largest, and for smaller tables that still show the same.
+"""Searches for neighbouring tables on which a loss is largest, and for smaller tables that still show a finding.
 
 A loss is any number for a pair of tables, such as the realised loss of a run, or the change of a query's answer.
 """
@@ -157,7 +157,7 @@ class Search:
         return Pair(rows, *self._change())
 
 
-Labelled: TypeAlias = "tuple[tuple[int, int], ...]"  # (label, kind): rows of two tables with equal labels are one row
+Labelled: TypeAlias = "tuple[tuple[int, int], ...]"  # (label, kind); equal labels in two tables mark a shared row
 
 
 def shrink_tables(

@@ -59,7 +59,10 @@ class QueryCall:
     in_parts: bool = False
 
     def repeats(self, other: QueryCall, *, inputs: bool) -> bool:
-        """Tell whether two calls have equal queries, by their own comparison and their contents, and equal `inputs`."""
+        """Tell whether two calls have equal queries and, if `inputs` is true, equal inputs.
+
+        Queries are equal if both their own comparison and a comparison of their contents say so.
+        """
         equal = are_equal(self.query, other.query) and same(self.query, other.query)
         return equal and (not inputs or same(self.inputs, other.inputs))
 
@@ -72,8 +75,8 @@ def trace_queries(subject: Subject) -> Iterator[QueryCall]:
     may leave out something on which the answer depends. A plugin's query that gets inputs is yielded with up to
     `MOST_INPUTS` different inputs: the first inputs, and the last inputs of some runs.
 
-    These runs may not take a rare branch. So the queries of those steps of a plugin's miner that were never released
-    are yielded at the end.
+    The runs may miss a rare branch. So if steps of a plugin's miner were never released, their queries are yielded at
+    the end.
     """
     seen: dict[Any, list[QueryCall]] = {}
     asked = set[int]()
@@ -146,7 +149,7 @@ def fit_rows(subject: Subject, rows: Rows) -> Rows:
 
 
 def rows_without_texts(subject: Subject) -> Rows:
-    """Return a table of about 30 rows, whose kinds are those of a `Universe` that is made from the schema alone."""
+    """Return a table of about 30 rows, with the kinds of a `Universe` that is made from the schema without texts."""
     kinds = Universe(subject.schema).kinds if subject.universe.texts else subject.universe.kinds
     return fit_rows(subject, bytes(k * k % kinds for k in range(30)))
 

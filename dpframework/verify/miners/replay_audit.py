@@ -84,7 +84,7 @@ def audit(
     seed
         The seed of the tables and draws: the same seed gives the same report.
     accounting
-        The accountant whose total is the claim; by default the one that a study would charge the plan by.
+        The accountant whose total is the claim; by default the one that a study would use.
     witnesses
         Tables and outputs to replay before the search. Witnesses under another relation are left out.
     tell
@@ -92,7 +92,7 @@ def audit(
     seconds
         The processor seconds after which the search ends. The report then says so, and depends on the machine.
     unit
-        Whom the claim is to protect: neighbours differ by as many rows as one unit may have.
+        The privacy unit that the claim is to protect. Neighbours differ by as many rows as one unit may have.
 
     Raises
     ------
@@ -163,6 +163,7 @@ class _Audit:
             point = worst_tail.worst_point
             claim, delta, worst = point.epsilon, point.delta, point.needed
             pair = Violation.on(on, f"the epsilon that the runs need is {worst:.6g} of {claim:.6g}", *worst_tail.tables)
+        # If nothing at all was lost, the search has tested nothing.
         lost = worst or (tail and any(Weigher(subject, one).loss(*tail.tables) for one in [*transcripts, *steered]))
         if claim and not lost and not behaviour.violations and not subject.patience.over:
             behaviour.note_no_loss([*transcripts, *steered])
@@ -259,7 +260,7 @@ class _Audit:
                 behaviour.examine_pair(*ended)
         worst = max(found.loss, 0.0)
         if worst > behaviour.allowed:
-            # The pair from the search shows more than a pair that was met by chance before. So its violation is kept.
+            # The search's pair shows more than a pair that was met by chance, so its violation replaces an earlier one.
             claims = f"{decimal_text(claim)}{self.subject.name_accountant(self.subject.exact_delta)}"
             what = f"a transcript loses {loss_text(worst)}, the plan claims {claims}"
             behaviour.violations["loss"] = self._shrink(

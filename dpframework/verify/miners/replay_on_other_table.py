@@ -219,7 +219,7 @@ class Weigher:
         for number in range(first, len(self._events)):
             event = self._events[number]
             if event.rows not in held:
-                continue  # these rows lie in a sample, or outside the sample at hand
+                continue  # rows of a sample that was averaged over, or rows outside the sample at hand
             source = held[event.rows]
             if isinstance(event, SampleEvent):
                 samples = samples_of(source, event.rate, ordered=self._subject.plan.reads_places)
@@ -243,7 +243,7 @@ class Weigher:
     def _result(self, number: int, held: RowsHandle) -> Any:
         """Return what an event gives for some rows: the log-density of a release, the parts, or the derived rows.
 
-        It is cached by the rows, unless these are many. A full cache is emptied first.
+        The result is cached by the rows, unless there are many rows. A full cache is emptied first.
         """
         known, event, engine, key = self._known[number], self._events[number], self._subject.engine, held.key
         if key in known:
@@ -345,9 +345,9 @@ def difference(one: Sequence[float], other: Sequence[float], caps: Sequence[floa
 def samples_of(held: RowsHandle, rate: Fraction, *, ordered: bool = False) -> list[tuple[float, RowsHandle]] | None:
     """Return every sample of a table without regard to order, with the logarithm of its probability.
 
-    A sample holds each row or not. If the rows' units are known, it holds all rows of a unit or none. Return None if
-    there are too many samples to add up. If `ordered`, units with the same rows in another order count as different,
-    which is needed if a query reads the places of rows in their units.
+    Any subset of the rows may be a sample. If the rows' units are known, a sample holds all rows of a unit or none.
+    Return None if there are too many samples to add up. If `ordered`, units with the same rows in another order count
+    as different, which is needed if a query reads the places of rows in their units.
     """
     rows = held.rows
     if held.units is None:

@@ -1,6 +1,6 @@
 """Runs that are steered into code which drawn outputs hardly ever reach, such as a branch on a large noisy count.
 
-A release is public, so code may branch on it. But code within a branch, too, must not depend on the rows except through
+A release is public, so code may branch on it. But the code within a branch must also depend on the rows only through
 releases. Small tables have small counts, and noise is seldom large, so drawn outputs leave some branches untested.
 Therefore the outputs of some runs are chosen: 0; numbers far above and far below 0; outputs in which one of the first
 few coordinates is the largest; and the constants in the code, with the numbers next to them. A run is kept if it
@@ -43,7 +43,7 @@ OPPOSED = 2  # how many coordinates are, in turn, put far on one side of 0, with
 FEWEST_RUNS = 40  # how many runs may be tried, even if an audit makes few replays
 REPLAYS_OF_RUN = 80  # one run is tried for each 80 replays, if this gives more than `FEWEST_RUNS`
 REPLAYS_OF_AIM = 160  # `aim_at_constants` makes at most one run for each 160 replays
-MOST_STEPS = 4  # how many events of a run that reached something new are aimed at other outputs, one at a time
+MOST_STEPS = 4  # if a run reaches something new, this many of its events are aimed at other outputs, one at a time
 LONG = 6  # variants are tried only of runs with at most this many events, since longer runs take long
 MOST_KEPT = 6  # how many runs are kept, at most
 MOST_CALLS = 20  # how many calls of one function are traced in a run, since each operation calls the tracer

@@ -22,12 +22,12 @@ MOST_NEIGHBOURS = 2  # on how many neighbours a run is replayed
 
 
 def run_problems(subject: Subject, seed: int, patience: Patience) -> list[str]:
-    """Replay one run on a few tables, and return a text for each way in which it follows from more than its releases.
+    """Replay one run on a few tables, and return a text for each way in which it depends on more than its releases.
 
     A run that fails is no problem, since the miner need not run on a schema, or with a parameter, that no example has.
-    The table of the run has a row of every kind, so that few runs fail. A loss does not count, either. A query that
-    does not depend on the schema may be meant for the example's attributes alone. For any other query, `StepChecks`
-    searches the sensitivity.
+    The table of the run has a row of every kind, so that few runs fail. A loss is no problem, either. If a query does
+    not depend on the schema, it may be meant for the example's attributes alone. The sensitivity of any other query is
+    searched by `StepChecks`.
 
     Parameters
     ----------

@@ -45,17 +45,17 @@ from dpframework.verify.search_time_limit import Patience
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_table_engine import RowsHandle
 
-RUNS = 40  # on each table: of 120 errors, 25 or so must exceed a bound before it is refused
+RUNS = 40  # on each of up to three tables; of 120 errors, 25 or so must exceed a bound before it is refused
 SIZES = (30, 500)  # the numbers of rows of tables if the schema states none
 MOST_ROWS = 10**6  # on larger tables, runs take too long
 MISTAKE = 1e-6  # the probability with which the check may refuse an honest bound
-ROWS = 400  # the public number of rows in another try
+ROWS = 400  # the public estimate of the number of rows in another try
 HOW = f"a quarter of the budget and about {ROWS} rows"
 ROUNDING = 1e-9  # the relative error that sums of floats may have
 DEPTH = 12  # how deep numbers may lie in a result
 
 #: A number's place in a result: names and keys that lead to it, joined by `/`, and the texts beside it. If a result
-#: lists what was selected, the texts say which of the selected ones it is.
+#: lists what was selected, the texts say which selected item the number belongs to.
 Place: TypeAlias = tuple[str, str]
 Errors: TypeAlias = Mapping[Place, Sequence[float]]
 Misses: TypeAlias = Mapping[Place, Sequence[bool]]
@@ -66,7 +66,7 @@ Misses: TypeAlias = Mapping[Place, Sequence[bool]]
 class _ExactGate(WatchedGate):
     """A gate that repeats a recorded run without noise: numbers are exact, and all other outputs are the recorded ones.
 
-    A run that asks for something else, such as one that ends at a noisy count, cannot be repeated.
+    A run that then asks for something else, because it depends on a noisy count, cannot be repeated.
     """
 
     recorded: tuple[ReleaseEvent, ...] = attrs.field(kw_only=True)
@@ -97,8 +97,8 @@ def _adds_noise(mechanism: Mechanism) -> bool:
 def error_problems(subject: Subject, seed: int, patience: Patience, left_out: list[str]) -> list[str]:
     """Return a text for each stated error bound, and each interval of a result, that is too small.
 
-    A miner that states bounds of its own is also tried with a quarter of its budget, and with a public number of rows:
-    a bound may be right for one amount of noise only, and many bounds need the number of rows.
+    A miner that states bounds of its own is also tried with a quarter of its budget, and with a public estimate of the
+    number of rows. A bound may be right for one amount of noise only, and many bounds need the number of rows.
 
     Parameters
     ----------
@@ -154,14 +154,17 @@ def _problems(subject: Subject, seed: int, patience: Patience, left_out: list[st
 
 
 def _own_bounds(subject: Subject, part: PlannedPart) -> list[ErrorBound]:
-    """Return the bounds on numbers that the miner states itself. Those of its steps are tested with the mechanisms."""
+    """Return the bounds on numbers that the miner states itself. Bounds of its steps are tested with the mechanisms."""
     of_steps = [(one.amount, one.kind, one.what) for one in part.bounds_of_steps()]
     own = [one for one in subject.miner.error_bounds(part) if (one.amount, one.kind, one.what) not in of_steps]
     return [one for one in own if one.kind is not BoundKind.CHOICE and _is_of_numbers(one, part)]
 
 
 def _is_of_numbers(bound: ErrorBound, part: PlannedPart) -> bool:
-    """Tell whether one of the steps that cause the error adds noise. The rows that a choice is off are not a number."""
+    """Tell whether a bound is about numbers: it names them, or one of the steps that cause the error adds noise.
+
+    Any other bound says by how many rows a choice may be off.
+    """
     steps = [one for one in part.steps if not bound.steps or one.path in bound.steps]
     return bound.numbers is not None or any(_adds_noise(one.step.mechanism) for one in steps)
 
@@ -179,7 +182,7 @@ def _tables(subject: Subject) -> Iterator[Rows]:
 
 
 def _measure(subject: Subject, seed: int, patience: Patience, bounded: bool) -> tuple[Errors, Misses]:
-    """Run the miner on several tables, and return the errors of all numbers, and whether intervals missed.
+    """Run the miner on several tables, and return all numbers' errors, and which intervals missed the exact number.
 
     Only one run is made if the miner states no bound and the result has no interval.
     """
@@ -225,7 +228,7 @@ def _misses(interval: Any, exact: Any) -> bool:
 
 
 def _numbers_of(transcript: Transcript) -> dict[Place, Any]:
-    """Return the numbers and intervals of a run's result by their places, and the released numbers by `*` and step."""
+    """Return the numbers and intervals of a run's result by place. A released number's place is `*` and its step."""
     found = dict(_walk("", "", transcript.outcome.result, DEPTH))
     for k, event in enumerate(transcript.releases):
         if _adds_noise(event.charge.step.mechanism):
@@ -275,7 +278,7 @@ def _inside(value: Any) -> Iterator[tuple[Any, Any]]:
 def _bound_problem(bound: ErrorBound, errors: Errors, comparisons: int) -> str | None:
     """Return a text if a stated bound does not hold for 95 % of the errors of the numbers that it is about.
 
-    A bound that does not say its numbers must hold for at least one number of the result, or of a step that it names.
+    A bound without `numbers` must hold for at least one number of the result, or of a step that it names.
     """
     assert bound.amount is not None
     own = {
@@ -295,7 +298,7 @@ def _bound_problem(bound: ErrorBound, errors: Errors, comparisons: int) -> str |
 
 
 def _is_meant(place: str, bound: ErrorBound) -> bool:
-    """Tell whether a bound may be about the number at a place, which is that of a release if it begins with `*`."""
+    """Tell whether a bound may be about the number at a place. The places of released numbers begin with `*`."""
     if bound.numbers is None:
         return not place.startswith("*") or not bound.steps or place[1:].rpartition("/")[0] in bound.steps
     return not place.startswith("*") and (not bound.numbers or f"{place}/".startswith(f"{bound.numbers}/"))
@@ -306,7 +309,7 @@ def _share(flags: Sequence[bool]) -> str:
 
 
 def _too_many(flags: Sequence[bool], comparisons: int) -> bool:
-    """Tell whether too many errors exceed a bound to be chance, if so many comparisons are made."""
+    """Tell whether more errors exceed a bound than chance explains, given the number of comparisons."""
     from scipy.stats import binom
 
     return bool(binom.sf(sum(flags) - 1, len(flags), 1 - CONFIDENCE) <= MISTAKE / comparisons)

@@ -135,8 +135,8 @@ class StepChecks:
 
         Nothing is searched if the miner claims nothing there. If the miner makes an equal query for its example, the
         query depends on neither schema nor parameter, and may be meant for the example's attributes only. So it is not
-        searched again, except on a schema with the same attributes and another bound on the rows, or with more
-        attributes if it gets other inputs. There it must hold what it declares.
+        searched again, with two exceptions: on a schema that differs only in its bound on the rows, and on one with
+        more attributes if the query gets other inputs there. In these cases, what the query declares must hold.
         """
         subject, how, own = variant.subject, variant.how, [] if variant.more_rows else own
         try:
@@ -168,7 +168,7 @@ class StepChecks:
                 if known or variant.brief
                 else self._search_sensitivity(subject, one, self._pairs // 2, patience)
             )
-            # A query about values that only the example's schema has answers the same on all tables. That is no fault.
+            # A query about values of the example's schema alone may answer the same on all tables. That is no fault.
             wrong = () if variant.may_fail else (what for what in found.wrong if not what.startswith(STILL))
             found = attrs.evolve(found, wrong=tuple(wrong))
             known.append(one.query)
@@ -215,7 +215,7 @@ class StepChecks:
     def _search(self, subject: Subject, asked: QueryCall, patience: Patience) -> SensitivityReport | None:
         """Search a query's sensitivity, or return the earlier report of an equal query on the same schema.
 
-        None if all earlier searches for queries with the same name and sensitivities were on other schemas.
+        None if enough queries with the same name and sensitivities were searched, but all on other schemas.
         """
         facts, schema = asked.query.facts(), subject.schema.fingerprint
         rows = subject.by.rows if asked.query.for_rows(subject.by.rows) else 1
@@ -266,8 +266,8 @@ class StepChecks:
     def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience, how: str = "") -> None:
         """Search the sensitivities that a query declares for units of several rows.
 
-        If the subject's unit has several rows, the search of the query itself has tested them. On another schema or
-        with another parameter than the example's, which `how` says, units of one size are enough.
+        If the subject's unit has several rows, the search of the query itself has tested them. `how` says how schema or
+        parameters differ from the example's. If they differ, units of one size are enough.
         """
         facts, bound = asked.query.facts(), subject.schema.row_bound
         for rows in (UNIT,) if how else (*UNITS, *MORE_UNITS) if is_foreign(asked.query) else UNITS:

@@ -91,7 +91,7 @@ class DerivationEvent:
 @final
 @attrs.frozen(eq=False)
 class SampleEvent:
-    """A sample, with its rate, and the numbers of the handles of the rows it is drawn from and of the sampled rows."""
+    """A sample, with its rate, and the numbers of two handles: of the rows it is drawn from, and of its own rows."""
 
     rate: Fraction
     rows: int
@@ -127,7 +127,7 @@ class Transcript:
     outcome
         How the run ended.
     refused
-        The sentence with which a release was refused because the plan does not hold it; None if no release was refused.
+        The message of a release that was refused because it is not in the plan; None if no release was refused.
     public_seed
         The seed of the run's public draws.
     """

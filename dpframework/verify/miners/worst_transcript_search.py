@@ -82,7 +82,7 @@ class _WorstGate(WatchedGate):
             return loss if loss <= most else -math.inf
 
         tried = [(lose(output), output) for output in outputs(mechanism, calibration, answer, other, self.rng)]
-        # If the answer is no number, its mechanism has types of its own, such as trees. Parts of outputs are exchanged.
+        # If the answer is no number, outputs may be of a type of their own, such as trees. Their parts are exchanged.
         if composite(tried[-1][1]) and not isinstance(answer, NUMBERS):
             tried += _cross(tried, lose, self.rng)
         losses = np.array([loss for loss, _ in tried])

@@ -17,7 +17,7 @@ RISE, FALL = " rise", " fall"  # what follows the name of a norm
 
 
 def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_rows: bool = False) -> dict[str, float]:
-    """Return the change between two answers, its rise and its fall in every norm (l2 squared), and its spread.
+    """Return the change between two answers, its rise and its fall, each in every norm (l2 squared), and its spread.
 
     The rise and the fall are the positive and the negative part of the change. The spread is the largest change of a
     coordinate minus the smallest. The keys of the result are the names in `MeasuredChange.norm`.
@@ -67,7 +67,7 @@ def change_or_failure(before: Any, answer: Callable[[], Any], norm: str = "l1") 
 
 
 def coordinates_of(query: Query, answer: Any) -> Any:
-    """Return an answer's coordinates, whose change sensitivities bound. Piecewise scores stay as they are."""
+    """Return an answer's coordinates: sensitivities bound how much these change. Piecewise scores stay as they are."""
     return answer if isinstance(answer, PiecewiseScores) else query.coordinates(answer)
 
 

@@ -13,7 +13,7 @@ from dpframework.facts.attributes import Attribute, Categorical, Numeric
 
 MORE = "one more é"  # the label of the value that is added to an attribute; it has more bytes than letters
 VALUES = 300  # a number of values for which codes need more than 8 bits
-SMALL = 1 / 4  # a size of numbers whose squares are smaller than they
+SMALL = 1 / 4  # a bound below 1, where the square of a number is smaller than the number
 FLAGS = 9  # a number of flags for which a byte is too short
 MOST_CELLS = 1 << 16  # the most cells of the cross table of all attributes where flags are added
 LATER = 10  # by how much a number within a label is enlarged, and reduced
@@ -47,7 +47,7 @@ def _as_number(text: str) -> float | None:
 
 
 def with_negative(attribute: Attribute) -> Attribute:
-    """Return a numeric attribute whose lower bound is below 0, by twice the size of its larger bound."""
+    """Return a numeric attribute whose lower bound is -2 times the size of its larger bound."""
     if not isinstance(attribute, Numeric):
         return attribute
     return attrs.evolve(attribute, lower=-2 * max(abs(attribute.lower), abs(attribute.upper)))
@@ -59,7 +59,7 @@ def with_missing(attribute: Attribute) -> Attribute:
 
 
 def with_small(attribute: Attribute) -> Attribute:
-    """Return a numeric attribute whose larger bound is a quarter, or 4 if its bounds are below 1 already.
+    """Return a numeric attribute, scaled so that its larger bound is 1/4, or 4 if its bounds are below 1 already.
 
     The square of a number below 1 is smaller than the number.
     """
@@ -83,7 +83,7 @@ def with_positive(attribute: Attribute) -> Attribute:
 
 
 def with_shift(attribute: Attribute, widths: int) -> Attribute:
-    """Return a numeric attribute of the same width, whose lower bound is as many of its widths."""
+    """Return a numeric attribute of the same width, whose lower bound is `widths` times its width."""
     if not isinstance(attribute, Numeric):
         return attribute
     up = widths * (attribute.upper - attribute.lower) - attribute.lower
@@ -114,8 +114,8 @@ def with_many_bins(attribute: Numeric) -> Numeric:
 def with_later_labels(attribute: Attribute) -> Attribute:
     """Return a categorical attribute with two more labels if all its labels hold numbers, such as "2019Q4" and "5+".
 
-    They are the last label with its first number enlarged, and the first label with it reduced if it is large enough.
-    Labels that are nothing but numbers get another value elsewhere (see `with_value`).
+    One is the last label with its first number enlarged. The other is the first label with its first number reduced, if
+    that number is large enough. If all labels are nothing but numbers, none is added here (see `with_value`).
 
     Examples
     --------
@@ -145,8 +145,8 @@ def _moved(label: str, by: int) -> str | None:
 def more_flags(listed: Sequence[Attribute], names: Sequence[str]) -> list[Attribute]:
     """Return copies of the flag or categorical attribute with the fewest values, each with a name of its own.
 
-    There are `FLAGS` of them; none without such an attribute, or if the cross table of all attributes would have more
-    than `MOST_CELLS` cells, since a plan may hold it.
+    There are `FLAGS` copies. There are none without such an attribute, or if the cross table of all attributes, which a
+    plan may hold, would have more than `MOST_CELLS` cells.
     """
     least = min((own for own in listed if not isinstance(own, Numeric)), key=lambda own: own.size, default=None)
     if least is None or math.prod(own.size for own in listed) * least.size**FLAGS > MOST_CELLS:

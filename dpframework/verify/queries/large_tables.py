@@ -30,8 +30,8 @@ MOST_KINDS = 6  # how many kinds of rows are repeated
 AT_EVERY_END = 2
 CHANGES_OF_EVERY = 3  # how many changes are tried where each kind of row occurs equally often
 MOST_CHANGES = 2  # how many changes are tried for each kind of row; any change makes an integer of few bits overflow
-FEW_SIZES = 5  # how many of the smallest numbers of a query's code are small numbers of rows
-LARGE_SIZES = 2  # how many of the largest ones are large numbers
+FEW_SIZES = 5  # how many of the smallest numbers in a query's code are tried as numbers of rows
+LARGE_SIZES = 2  # how many of the largest numbers in a query's code are tried as numbers of rows
 JUMPING = 3  # for how many kinds of rows a jump of the answer is looked for on small tables
 REGULAR = 60  # the largest number of rows of small tables, which are searched elsewhere
 ROUNDING = 1e-9  # how far an answer may lie, relative and absolute, from one that grows by the same amount per row
@@ -52,7 +52,7 @@ def sizes_in_code(query: Query, most: int) -> tuple[list[int], list[int]]:
     """Return a few small and a few large numbers of rows at which a plugin's query may do something else.
 
     They are 1 and whole numbers in its code: the smallest, and the largest of those that no small table has. None is
-    above a quarter of `most`, so that several kinds of rows may have as many.
+    above a quarter of `most`, so that several kinds of rows can each have that many.
     """
     whole = sorted({int(number) for number in constants_of([query]) if number == int(number)})
     found = [number for number in whole if 1 < number <= most // 4]
@@ -113,10 +113,11 @@ def _of_repeated(answer: Callable[[bytes], Any], kind: int, size: int) -> Any:
 
 
 def _small_size_before_jump(answer: Callable[[int], Any]) -> list[int]:
-    """Return the small number of rows after which one more row changes an answer most, if more than the first row does.
+    """Return, in a list, the small number of rows after which one more row changes an answer most.
 
-    The answer may jump at a number of rows that random tables hardly ever have, such as 17. If the last of these tables
-    has the answer that the first row suggests, the sizes between are not tried.
+    The answer may jump at a number of rows that random tables hardly ever have, such as 17. The list is empty if no row
+    changes the answer more than the first one. If the answer on the largest small table is the one that the first row
+    predicts, the sizes between are not tried.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def _small_size_before_jump(answer: Callable[[int], Any]) -> list[int]:
 
 
 def irregular_sizes(answer: Callable[[int], Any], most: int, least: int = REGULAR // 2) -> list[int]:
-    """Return the number of rows after which an answer stops growing by the same amount per row, in a list.
+    """Return, in a list, the number of rows after which an answer stops growing by the same amount per row.
 
     Beyond that number, the answer may grow in jumps, as a number does that is rounded to a few digits. Then the list
     also holds the number of rows before the largest jump that was found.
@@ -176,8 +177,8 @@ def irregular_sizes(answer: Callable[[int], Any], most: int, least: int = REGULA
 def _size_before_jump(answer: Callable[[int], Any], low: int, most: int) -> int:
     """Return a number of rows after which one more row changes an answer much, found by bisection from `low` on.
 
-    The search begins in the interval, of several, in which the answer changes most per row. Each step takes the half in
-    which the answer changes more per row. This is at least as much as in the whole interval.
+    Of several intervals, the search begins in the one where the answer changes most per row. Each step takes the half
+    where the answer changes more per row, which is at least as much as in the whole interval.
     """
     known: dict[int, Any] = {}
 
@@ -199,7 +200,7 @@ def _size_before_jump(answer: Callable[[int], Any], low: int, most: int) -> int:
 def pairs_of_every_kind(
     universe: Universe, changes: Sequence[Change], most: int, answer: Callable[[bytes], Any]
 ) -> Iterator[Pair]:
-    """Yield neighbours in which each kind of row occurs as often as any other, or once less often in one table.
+    """Yield neighbours that share equally many rows of each kind, or one row less of one kind.
 
     On these tables all counts are large at the same time, unlike on the tables of `pairs_of_many`.
 

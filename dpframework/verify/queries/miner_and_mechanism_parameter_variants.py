@@ -41,18 +41,18 @@ from dpframework.verify.queries.parameter_values_from_types import MOST_NAMES, N
 # What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8
 # and 0.44.
 SHARES = (Fraction(5, 9), Fraction(9, 4))
-SMALLER = 4  # by what numbers are divided
+SMALLER = 4  # a number that is to be smaller is divided by this
 MOST_WORDS = 6  # how many other words are tried in place of one that the code compares with others
 #: Objects of these classes have claims or meanings of their own, so their fields are not changed as settings.
 COMPONENTS = (Attribute, Description, Mechanism, Miner, Query)
 SPENT = ("epsilon", "rho", "delta")  # the parameters that say how much is spent
-SHOWN = 100  # how many letters of a text, or of an object of a plugin's own are shown
+SHOWN = 100  # how many letters of a text, or of the text of a plugin's object, are shown
 _SHORT = Repr()
 _SHORT.maxother = _SHORT.maxstring = SHOWN
 MOST_COMPARED = 3  # how many numbers that the code compares with others are tried for one parameter
 MOST_DOUBLED = 9  # the largest whole number that is doubled where only the costs of a plan are compared
-MOST, MOST_PAIRS = 4, 6  # how many further values of one parameter are tried, and how many pairs of a mechanism's
-#: Other budgets, as shares of the example's. The middle ones are no decimals, so that rounded parts of them show.
+MOST, MOST_PAIRS = 4, 6  # how many further values of one parameter, and pairs of a mechanism's parameters, are tried
+#: Other budgets, as shares of the example's. The middle ones are no finite decimals, so that rounding shows.
 AMOUNTS = (Fraction(1, 1_000), Fraction(5, 7), Fraction(17, 19), Fraction(13, 11), Fraction(1_000))
 LATER = datetime.timedelta(days=400)  # by how much dates are moved: more than a year, and no whole number of weeks
 _NUMBER = re.compile(r"\d+")
@@ -62,7 +62,7 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     """Yield copies of an example's miner, each with one parameter changed, and a text that says how.
 
     - A whole number is made one larger, and it is made negative. A real number is doubled, and it is made negative.
-    - What is left out (None) becomes 1 or 2, a flag, an option, or the name of an attribute, if the type admits that.
+    - A parameter left out (None) becomes 1 or 2, a flag, an option or an attribute's name, if its type admits that.
     - A flag is flipped, unless its name says that it makes a mistake.
     - The name of an attribute becomes that of another attribute of the schema.
     - A value that a validator or a type lists becomes another of the listed values. A word that the code compares, or
@@ -79,7 +79,7 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
 
 
 def _own_parameters(component: Miner | Mechanism) -> Iterator[tuple[attrs.Attribute[Any], Any]]:
-    """Yield each field that a constructor sets, with its value, but what the component spends."""
+    """Yield each field that a constructor sets, with its value, except for what the component spends."""
     for field in attrs.fields(type(component)):
         if field.init and field.name not in SPENT:
             yield field, getattr(component, field.name)
@@ -88,7 +88,7 @@ def _own_parameters(component: Miner | Mechanism) -> Iterator[tuple[attrs.Attrib
 def _other_values(
     component: Miner | Mechanism, field: attrs.Attribute[Any], given: Any, names: Sequence[str]
 ) -> Iterator[Any]:
-    """Yield other values of a parameter (see `related_miners`), without those that say that they plant a mistake."""
+    """Yield other values of a parameter (see `related_miners`), except values that say that they plant a mistake."""
     listed = listed_values(type(component), field.name, given, field.validator, names)
     if isinstance(given, str) and given not in names:
         listed = listed or words_compared_with(type(component), field.name, given)[:MOST_WORDS]
@@ -106,9 +106,9 @@ def with_parameter(miner: Miner, name: str, value: Any) -> Iterator[tuple[str, M
 
 
 def smaller_miners(miner: Miner) -> Iterator[tuple[str, Miner]]:
-    """Yield copies of an example's miner in which one number is smaller: a whole number is 0, any other one a quarter.
+    """Yield copies of an example's miner in which one number is smaller: 0 if it is whole, else a quarter of it.
 
-    The numbers of `related_miners` are larger or below 0, and a share of 0.75 can be neither. The budget stays.
+    `related_miners` makes numbers larger or negative, which is impossible for a share of 0.75. The budget stays.
     """
     for field, given in _own_parameters(miner):
         if type(given) not in (*NUMBERS, np.float64):
@@ -119,7 +119,7 @@ def smaller_miners(miner: Miner) -> Iterator[tuple[str, Miner]]:
 
 
 def with_other_numbers(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
-    """Yield those of `related_miners` in which a whole number is another one, such as a number of rounds.
+    """Yield the copies of `related_miners` that differ in a whole number, such as a number of rounds.
 
     Parameters of other types may be budgets, and a larger budget may rightly cost more.
     """
@@ -132,7 +132,7 @@ def with_other_numbers(miner: Miner, schema: Schema) -> Iterator[tuple[str, Mine
 def related_mechanisms(
     mechanism: Mechanism, shares: Sequence[Fraction] = SHARES, names: Sequence[str] = SPENT[:2]
 ) -> Iterator[tuple[str, Mechanism]]:
-    """Yield copies of a mechanism that spend these shares of what it spends, by the parameters of these names.
+    """Yield copies of a mechanism with other budgets: each parameter in `names` is multiplied by each of `shares`.
 
     Examples
     --------
@@ -155,8 +155,8 @@ def related_mechanisms(
 def with_other_parameters(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
     """Yield copies of a mechanism with one or two of its own parameters changed, each with a text that says how.
 
-    A whole number is made one larger, and twice as large and one more. Any other number is doubled, and halved. Flags,
-    options, words, lists and what is left out (None) are changed as in `related_miners`. What the mechanism spends
+    A whole number n becomes n + 1, and 2 n + 1. Any other number is doubled, and halved. Flags, options, words, lists
+    and parameters that are left out (None) are changed as in `related_miners`. What the mechanism spends
     stays. Then the first changes of two parameters are made together, for a few pairs of parameters.
     """
     changes: list[list[tuple[str, str, Any]]] = []  # for each parameter: its name in a constructor, a text, a value
@@ -210,7 +210,7 @@ def _other_parameters(given: Any, listed: Sequence[Any], names: Sequence[str]) -
 
 
 def _other_texts(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Yield copies of a dictionary of texts, such as a tree that maps each node to its parent, with one other value.
+    """Yield copies of a dictionary of texts, such as a tree that maps each node to its parent, with one value changed.
 
     The last key that is not a value itself, which is a leaf of a tree, gets the value of another key. If some values
     are keys, there is a second copy, in which this key gets another leaf as its value. So the tree gets deeper and
@@ -247,7 +247,7 @@ def further_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     """Yield copies of an example's miner that `related_miners` lacks, each with a text that says what is changed.
 
     - A number becomes each of a few numbers that the code compares with something. A whole number is halved. A real
-      number is made a quarter larger. A share, between 0 and 1, becomes the rest of 1. A duration is made a quarter
+      number is made a quarter larger. A share x, between 0 and 1, becomes 1 - x. A duration is made a quarter
       longer, more than twice as long, and negative.
     - A date is moved by more than a year, in both directions.
     - A set gets one more element: a larger number, or another attribute. A range gets one more element at its end.
@@ -281,7 +281,7 @@ def further_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
 
 
 def _numbers_compared(kind: type[Any], name: str, given: Any) -> list[Any]:
-    """Return numbers of a parameter's type that the code compares with something, without those tried otherwise."""
+    """Return numbers of a parameter's type that the code compares with something, without those tried elsewhere."""
     if type(given) not in (int, float, Fraction):
         return []
     known = {given, *_other_parameters(given, (), ())}
@@ -292,10 +292,10 @@ def _numbers_compared(kind: type[Any], name: str, given: Any) -> list[Any]:
 def with_other_costs(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     """Yield copies of an example's miner whose plans may cost more or less, each with a text that says what is changed.
 
-    They are those of `with_other_numbers`, copies in which a whole number is 1, half as large, or twice as large
-    and one more, and copies with a smaller and a larger `epsilon` or `rho`. Shares of a budget may add up for some
-    numbers of rounds only. With a small budget, a plan costs too much if one of its steps has a least budget of its
-    own. With a budget that is no decimal, parts of it that are rounded may add up to more.
+    The copies are those of `with_other_numbers`; copies in which a whole number n becomes 1, n // 2 or 2 n + 1; and
+    copies with a smaller or larger `epsilon` or `rho`. Shares of a budget may add up to the whole for some numbers of
+    rounds only. With a small budget, a plan costs too much if one of its steps has a least budget of its own. With a
+    budget that is no finite decimal, its rounded parts may add up to more than the whole.
 
     Parameters
     ----------

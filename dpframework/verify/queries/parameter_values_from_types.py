@@ -1,6 +1,6 @@
 """The values that a field of a class may take, as far as its validator or its type lists them.
 
-Also which values say by their name that they plant a mistake.
+The module also tells which values say by their name that they plant a mistake.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def listed_values(kind: type[Any], name: str, given: Any, validator: Any, names:
     validator
         The field's validator.
     names
-        The names of attributes, which a text may be.
+        The names of attributes. A parameter that is a text may be one of them.
 
     Examples
     --------
