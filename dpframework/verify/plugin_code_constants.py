@@ -86,9 +86,13 @@ def _numbers(literals: Iterable[Any]) -> Iterator[float]:
 
 def _held(table: Any) -> Iterator[Any]:
     """Yield what a dictionary, a set or an array holds, also in short collections within it."""
-    left = [table]
+    left, known = [table], dict[int, Any]()  # known objects are kept, so that no other one gets their id
     while left:
         one = left.pop()
+        if isinstance(one, np.ndarray | Mapping | list | tuple | set | frozenset):
+            if id(one) in known:  # it may hold itself
+                continue
+            known[id(one)] = one
         if isinstance(one, np.ndarray):
             one = one.ravel().tolist() if one.size <= MOST_LISTED else []
         if isinstance(one, Mapping):
@@ -125,7 +129,8 @@ def _literals(things: Sequence[Any], *, special: bool = True, tables: list[Any] 
         yield one
         if tables is not None and isinstance(one, dict | set | np.ndarray):
             tables.append(one)
-        if isinstance(one, tuple | list | frozenset) and len(one) <= MOST_LISTED:
+        if isinstance(one, tuple | list | frozenset) and len(one) <= MOST_LISTED and id(one) not in seen:
+            seen.add(id(one))  # it may hold itself
             left += one
         if not isinstance(one, types.FunctionType) or id(one) in seen or not is_foreign_module(one.__module__ or ""):
             continue

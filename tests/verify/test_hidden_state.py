@@ -138,6 +138,8 @@ def test_what_objects_hold() -> None:
         (property(numbers), [numbers, None]),
         (functools.cached_property(numbers), [numbers]),
         (np.array([1], dtype=np.uint8), [b"\1"]),
+        (np.array([[1, "a"]], dtype=object), [1, "a"]),
+        (np.array(None, dtype=object), [None]),
         (bytearray(b"a"), [b"a"]),
         (Sub(), [1, 2]),
     ):

@@ -147,6 +147,12 @@ def test_constants_are_found_in_code_globals_and_fields() -> None:
     assert all(type(number) is float for number in found)
 
 
+def test_lists_that_hold_themselves_are_read_once() -> None:
+    around: list[Any] = [4321]
+    around.append(around)
+    assert constants_of([Fields(around), Fields({"key": around})]) == [4321.0]
+
+
 def straight(x: Any) -> Any:
     return x.real
 
