@@ -200,7 +200,7 @@ class MinerConformance:
         )
 
     def test_it_spends_no_more_than_its_parameter_says(self, example: Example, relation: Relation) -> None:
-        """The plan's total is at most `epsilon` or `rho`, also if a plugin's whole numbers or its budget change."""
+        """The plan's total is at most `epsilon` or `rho`, also if a plugin's integers or budget change."""
         overspent = _subject(example, relation).overspent
         assert overspent is None, overspent
         for how, miner in with_other_costs(example.miner, example.schema) if is_foreign(example.miner) else ():

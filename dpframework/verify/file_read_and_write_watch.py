@@ -34,6 +34,7 @@ def _hook(event: str, given: tuple[Any, ...]) -> None:
     if not isinstance(path, str | bytes | os.PathLike):
         return
     name = os.fsdecode(path)
+    # A connection to a database has no flags, and counts as a write.
     flags = rest[1] if len(rest) > 1 and isinstance(rest[1], int) else WRITES
     if name == os.devnull or name.startswith("/proc/") or name.endswith(CODE):
         return
@@ -79,7 +80,7 @@ def watch_data_files(packages: Iterable[str]) -> Iterator[set[str]]:
     """
     _hook_once()
     files: set[str] = set()
-    # A module that is a single file has no folder of its own, since data may lie beside the file.
+    # Only a package has a folder of its own. Beside a module that is a single file, data may lie.
     own = [folder for name in packages for folder in getattr(sys.modules.get(name), "__path__", ())]
     folders = [os.path.realpath(folder) for folder in (*own, *INSTALLED)]
     _opened.append(files)

@@ -135,7 +135,7 @@ class _IllAndRows(Query):
     sensitivities = (Sensitivity("l1", None, 1, source="the number of rows does not change"),)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return this sum, shape (1,)."""
+        """Return the number that the class describes, shape (1,)."""
         ill = block.codes("a")
         return np.array([int(ill.sum()) + 20 * len(ill)])
 
@@ -230,7 +230,8 @@ CASES = (
         either(*(_count(f"n{k}", "0.25") for k in range(3)), _ONE, _count("m", "0.5")),
     ),
     Case("either", "a choice within a choice", either(_ONE, either(_histogram("k", DiscreteLaplace("0.5")), _TWO))),
-    # A branch that costs more alone may cost less in a long sequence: losses with long tails add up slowly.
+    # At a small delta, one release costs more with Gaussian noise than with Laplace noise, since its loss has longer
+    # tails. A long sequence of such releases costs less.
     Case(
         "either",
         f"Laplace or Gaussian noise, {2 * MANY} times",

@@ -35,7 +35,8 @@ from dpframework.verify.problem_report_base import ProblemReport
 #: An accountant is tried for studies with these deltas. Deltas that the accountant does not admit are left out.
 DELTAS = (Fraction(0), Fraction(1, 10**6), Fraction(1, 10))
 TINY = Fraction(1, 10**10)  # single releases are tried at this delta, too, since formulas may fail at small deltas
-#: The check with deleted plans ends after `DELETED` plans, or after `REUSED` plans that have the id of a deleted node.
+#: The check with deleted plans ends after `DELETED` plans, or after `REUSED` plans in which a node has the id of a
+#: deleted one.
 DELETED, REUSED = 60, 3
 ROUNDING = 1e-6  # how far a loss may exceed a total, both relative and absolute, since losses are rounded
 ORDERS = (1.5, 8.0)  # the orders of the Renyi divergences with which rho is compared
@@ -158,7 +159,7 @@ class _AccountantCheck:
                 continue
             self.claimed.add(case.rule)
             self.tried += 1
-            # A pure loss does not depend on the study's delta, and is listed once for all of them.
+            # A pure loss is the same for each delta of a study. At one delta for all, outputs are listed only once.
             listed = case.listed_plan(relation, delta if total.delta else Fraction(0))
             if found := self._excess(listed, total, has_claim(plan)):
                 made = case.listed_plan(relation, delta)
@@ -222,7 +223,7 @@ class _AccountantCheck:
         )
 
     def _total_by_rules(self, plan: Plan) -> PrivacyLoss | None:
-        """Return a plan's total, composed by the accountant's rules without its `total`. None if a rule fails."""
+        """Return a plan's total from the accountant's rules, without a call of its `total`. None if a rule fails."""
         try:
             accountant = self.kind(plan.relation, delta=self.kind.delta_for(plan.budget.delta) or 0)
             return accountant.loss(_compose(accountant, plan.root, plan))
@@ -323,9 +324,10 @@ class _AccountantCheck:
         return True
 
     def _chosen(self, relation: Relation, delta: Fraction) -> None:
-        """Choose the second plan by the first one's output, if the accountant says that this may be done.
+        """Let the first plan's output decide which plan is opened next, if the accountant says that this may be done.
 
-        If each choice fits a budget of epsilon, the two plans together must not exceed delta at this epsilon.
+        Take the largest epsilon that the accountant says is spent, over the choices of the second plan. At this epsilon
+        and the study's delta, the claim must hold for the first plan and the chosen one together.
         """
         if not self.kind.chosen_plans:
             return

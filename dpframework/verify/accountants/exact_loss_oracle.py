@@ -156,7 +156,7 @@ def _is_one_step(node: Node) -> bool:
 
 
 def _one_by_one(parts: Iterable[NodeOnRows]) -> Iterator[NodeOnRows]:
-    """Yield what is released one after another. Equal rows have equal outputs, so such parts are left out."""
+    """Yield what is released one after another, without nodes whose rows are the same on both tables."""
     for part in parts:
         node, before, after = part.node, part.before, part.after
         if before == after or isinstance(node, Post):

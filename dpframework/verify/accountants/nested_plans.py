@@ -1,4 +1,4 @@
-"""Plans in which one composition stands within another one, up to three deep, on which accountants are tried.
+"""Plans in which compositions stand within other ones, mostly up to three deep, on which accountants are tried.
 
 An accountant may look at the kinds of a plan's nodes, and be wrong only where one kind stands within another.
 """
@@ -20,7 +20,7 @@ from dpframework.queries import Count, Query, Sensitivity
 from dpframework.tables.encoded_row_blocks import Block
 from dpframework.verify.accountants.accountant_plans import LARGE, PERSON, A, Case
 
-_DEEP = ("a sequence", "a choice", "parts") * 3  # a tree
+_DEEP = ("a sequence", "a choice", "parts") * 3  # nine compositions, as in the plan of a tree of three levels
 _SIDES = ("0.25", "0.5")  # the epsilons of the releases beside the expensive part
 
 
@@ -28,7 +28,8 @@ _SIDES = ("0.25", "0.5")  # the epsilons of the releases beside the expensive pa
 class _Votes(Query):
     """The histogram of `a` with one more row that is false, as scores of two candidates.
 
-    The first row with a = true makes the first candidate likelier by as much as a selection may lose.
+    If a row with a = true is added to an empty table, the first candidate becomes exp(epsilon) times as likely. A
+    selection may not lose more.
     """
 
     name = "votes"
@@ -42,7 +43,7 @@ class _Votes(Query):
 
 
 def _select(name: str, epsilon: Any) -> Step:
-    """Return a selection. It has only two outputs, so that many of them can be listed."""
+    """Return a selection. It has only two outputs, so that all outputs of many selections can be listed."""
     return step(name, _Votes(), PermuteAndFlip(epsilon))
 
 
@@ -66,7 +67,8 @@ def _follow(node: Node, depth: int) -> Node:
     return sequential(first, post(f"p{depth}", [first.name]), node, second)
 
 
-#: The compositions, each with the function that puts a node into one at a depth.
+#: The compositions, each with a function that puts a node into one. The function is also given the depth, from which
+#: it makes the names of other nodes, so that they differ from those at other depths.
 _WITHIN: Mapping[str, Callable[[Node, int], Node]] = {
     "a repeat": lambda node, depth: repeat(2, node),
     "a choice": _choose,
@@ -79,7 +81,7 @@ _WITHIN: Mapping[str, Callable[[Node, int], Node]] = {
 def _nest(text: str, leaf: Node, around: tuple[str, ...], **case: Any) -> Case:
     """Return the case of a release within compositions, the innermost of which comes first.
 
-    The outputs that are listed are those of the expensive branch of each choice.
+    The exact loss is that of a plan with the expensive branch in place of each choice.
     """
     node = spent = leaf
     for depth, name in enumerate(around):
@@ -108,7 +110,8 @@ def _repeated(times: int, epsilon: Any) -> Node:
     return repeat(times, step("n", Count(), DiscreteLaplace(epsilon)))
 
 
-#: Plans, each with those of which one is chosen by the plan's release. Which of them tells more depends on the release.
+#: First plans, each with the plans from which its output chooses the second one. Which of these reveals more depends
+#: on that output.
 CHOSEN: tuple[tuple[Node, tuple[Node, ...]], ...] = (
     (_repeated(1, 1), (_repeated(1, 2), _repeated(16, "0.25"))),
     (_repeated(1, "0.5"), (_repeated(1, 1), _repeated(4, "0.5"), _repeated(16, "0.125"))),

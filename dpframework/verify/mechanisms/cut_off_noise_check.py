@@ -1,8 +1,9 @@
 """Checks that a mechanism's noise is not cut off. Outputs beyond a cut would be impossible on one neighbour only.
 
 Usual draws hardly ever reach a cut that lies far out. So a mechanism is given randomness that takes its noise there:
-noise of a much larger scale, one number of noise that lies far out, and uniform bits that are all 0 or all 1. A sampler
-that looks its noise up in a table, or computes it from a uniform number of 53 bits, then ends at its farthest output.
+noise of a much larger scale, one number of noise that lies far out, and uniform bits that are all 0 or all 1. From such
+bits, a sampler draws its farthest output if it looks noise up in a table, or computes it from a uniform number of 53
+bits.
 
 If there is a cut, many draws lie at it, or none comes near the number that was put far out. A cut is wrong only if it
 moves with the answer. Outputs in a public range also end with that range, but its ends are the same for every answer.
@@ -30,9 +31,9 @@ WIDER = 1000  # the factor by which noise is widened
 #: How far out a number of noise is put: once in scales of the noise, and once in steps of the lattice on which outputs
 #: lie. 2**33 steps do not fit in 32 bits, so a number of 32 bits wraps round.
 FAR_OUT, STEPS_OUT = 60, 2**33
-#: A sampler may draw from a source and reject some numbers. It keeps a number in proportion to the number's stated
-#: density over its density in the source. The number far out must come through if, by these densities, it is kept at
-#: least exp(-LESS_LIKELY) = 0.6 times as often as 0.
+#: A sampler may draw from a source and reject some numbers. It keeps a number with a probability that is proportional
+#: to the number's stated density, divided by its density in the source. The number far out must come through if the two
+#: densities say that it is kept at least exp(-LESS_LIKELY) = 0.6 times as often as 0.
 LESS_LIKELY = 0.5
 ROUNDED = 1e-9  # the relative error that logarithms of probabilities may have
 CUT = 0.25  # noise counts as cut off if more than this share of draws lie at the same largest distance
@@ -196,7 +197,7 @@ def find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibr
 
 @attrs.frozen
 class _Ends:
-    """Where outputs end: the largest of the outputs farthest from the answer, and the range of all outputs."""
+    """Where outputs end: the output farthest from the answer (of two, the larger one), and the range of all outputs."""
 
     cut: float
     range: tuple[float, float]

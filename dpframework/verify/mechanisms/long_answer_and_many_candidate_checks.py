@@ -48,17 +48,17 @@ REPEATED = 8  # how many times outputs are drawn for a long answer
 REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of this length does not reach
 EQUAL = 100  # how many choices are made among equal candidates, and among one good and many bad ones
 TELLING = 10_000  # the factor of the sensitivity at which the sizes of independent noise hardly ever agree
-MANY_STEPS = 1000  # sizes of noise are not compared if its scale is fewer steps of the outputs' lattice than this
+MANY_STEPS = 1000  # sizes of noise are compared only if its scale is at least this many steps of the outputs' lattice
 NARROW = 0.1  # noise whose median size is below this share of its scale is too narrow for a comparison of sizes
 FEW_DIGITS = 6  # to how many decimals the sizes of noise are compared
-#: How many numbers an answer has, and how many times it is drawn for, when the ranks of pairs of numbers are compared.
+#: For the comparison of ranks: how many numbers an answer has, and how many outputs are drawn for it.
 COMPARED = ((64, 128), (8, 128), (24, 128), (LONG, 32))
 SHORT = (1, 8, 24)  # lengths of answers for which a mechanism might use other code than for two numbers
-SHORT_DRAWN = 1024  # about how many numbers are drawn for each of them
+SHORT_DRAWN = 1024  # about how many numbers are drawn for each of these lengths
 #: A length for which the last number has no partner if noise is drawn in pairs, and how many answers are drawn for it.
 ODD, ODD_DRAWN = 7, 150
-#: Among how many candidates choices are made besides `LONG`, how many choices, and how far one of them is ahead of the
-#: others, in scales of the noise. Twice the claimed scale, or half of it, is then seen.
+#: Numbers of candidates besides `LONG`, how many choices are made among each of them, and how far one candidate is
+#: ahead of the others, in scales of the noise. If the scale is twice or half the claimed one, the choices show that.
 FEW_CANDIDATES, FEW_CHOICES, AHEAD = (2, 3, 7, 16), 400, 2
 #: How many standard deviations the mean square of all correlations may lie above that of independent numbers, and how
 #: many a single correlation may lie from 0. Independent numbers exceed either limit with a probability below 2e-7.
@@ -293,7 +293,7 @@ def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibr
     some = np.zeros(AMOUNT_LONG, dtype=answer.dtype)
     for how, other, changed in other_amount_calibrations(mechanism, calibration):
         try:
-            found = list((_bad_candidates if other.selects else _bad_numbers)(other, some, changed))
+            found = list((_bad_candidates if other.selects else _noise_problems)(other, some, changed))
         except Exception as error:
             found = [f"a release fails with {type(error).__name__}: {error}"]
         if found:
@@ -301,7 +301,7 @@ def other_amount_problems(mechanism: Mechanism, answer: Any, calibration: Calibr
             return
 
 
-def _bad_numbers(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
+def _noise_problems(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration) -> Iterator[str]:
     """Draw once for many numbers, and compare their noise with the claimed scale and with the preview."""
     (output,) = outputs = _draw(mechanism, zeros, longer, 1)
     yield from _off_scale_in(outputs, mechanism, zeros, longer)
@@ -319,9 +319,9 @@ def _bad_numbers(mechanism: Mechanism, zeros: NDArray[Any], longer: Calibration)
 def other_amount_calibrations(
     mechanism: Mechanism, calibration: Calibration
 ) -> Iterator[tuple[str, Mechanism, Calibration]]:
-    """Yield a text, the mechanism and its calibration for `AMOUNT_LONG` numbers, for each other amount to spend.
+    """Yield copies of a mechanism with other amounts to spend, and with other parameters of its own.
 
-    Also yield these for other parameters of the mechanism's own.
+    The first value says what is changed. The last one is the copy's calibration for `AMOUNT_LONG` numbers.
 
     With far more to spend, the sensitivity is larger too, so that the noise keeps its scale. Otherwise it would be too
     small to be seen.
@@ -331,6 +331,7 @@ def other_amount_calibrations(
         return
     own = ((f"with {how}", other) for how, other in with_other_parameters(mechanism))
     for how, other in itertools.chain(related_mechanisms(mechanism, AMOUNTS), own):
+        # what the mechanism spends and what its copy spends, in this order
         spent = [getattr(one, name) for name in SPENT[:2] if hasattr(other, name) for one in (mechanism, other)]
         facts = longer.facts
         if spent[1] == LARGE * spent[0]:
@@ -350,10 +351,11 @@ def noise_is_reused(
 ) -> bool:
     """Tell whether two numbers always get noise of the same size, if several answers get their noise in one call.
 
-    The noise is drawn for a far larger sensitivity, so that the sizes of independent noise hardly ever agree. Those of
-    two given numbers agree with a probability below 1 / `TELLING`. Some two of 5000 numbers agree in all of 4 draws
-    with a probability below 2e-9. Numbers with the smallest or the largest output are left out, since outputs may be
-    clipped to a public range. Nothing is compared if a mechanism rounds its outputs to steps that grow with the noise.
+    The noise is drawn for a far larger sensitivity, so that the sizes of independent noise hardly ever agree. In one
+    draw, two given numbers have noise of the same size with a probability below 1 / `TELLING`. Among 5000 numbers, the
+    probability that any two agree in all of 4 draws is below 2e-9. Numbers with the smallest or the largest output are
+    left out, since outputs may be clipped to a public range. Nothing is compared if a mechanism rounds its outputs to
+    steps that grow with the noise.
     """
     larger = [scale_sensitivity(one, Fraction(TELLING)) for one in calibration.facts.sensitivities]
     wide = mechanism.calibrate(attrs.evolve(calibration.facts, sensitivities=larger), Relation.ADD_OR_REMOVE_ONE)

@@ -12,8 +12,8 @@ In the formulas, p and q are the probabilities of one output given the two answe
 mechanism's releases have of their own, besides their epsilon or rho.
 
 - Epsilon is compared with the largest difference of two log-densities. With an exact delta, an output may be impossible
-  given one of the answers. Then the probability beyond epsilon is compared with this delta: over outputs, the sum of
-  max(0, p - exp(epsilon) q).
+  given one of the answers, so that the difference is infinite. So the probability beyond epsilon is compared with the
+  exact delta instead. It is the sum of max(0, p - exp(epsilon) q) over outputs.
 - Rho is compared with Renyi divergences of several orders a, each at most rho a (Bun and Steinke 2016, Definition 1.1).
   With an exact delta, rho is converted to an epsilon at each of several further deltas. The probability beyond that
   epsilon is compared with the sum of the two deltas.
@@ -77,7 +77,7 @@ TRIED = 16  # for this many pairs of answers of a query, it is tested that relea
 MANY = 10**8  # the factor by which an answer is enlarged, as if very many rows gave it
 UNIT = 3  # the rows of a privacy unit
 FARTHEST = 2**40  # an output this many steps of the outputs' lattice away from an answer should still be possible
-MOST_BOUNDS = 10_000  # the bounds on Renyi divergences that are computed for one mechanism are fewer
+MOST_BOUNDS = 10_000  # more than the number of bounds on Renyi divergences that are computed for one mechanism
 SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # how far values may be off, since they are rounded
 # On a coarse grid in the plane, a sum of max(0, p - exp(epsilon) q) may be off by this share of delta: it has a kink.
 KINK = 0.08
@@ -166,10 +166,10 @@ class _LossComparison:
         return calibration is not None
 
     def compare_variants(self, asked: Answers, relation: Relation) -> None:
-        """Compare the claims with other parameters of the mechanism's own, and a plugin's at other amounts to spend.
+        """Compare the claims of the mechanism with other parameters of its own, or with more or less to spend.
 
-        This is for answers that `compare_others` does not make up, such as counts by key. Claims that hold are left
-        out.
+        Only a plugin's mechanism is given more or less to spend. This is for answers that `compare_others` does not
+        make up, such as counts by key. Claims that hold are left out.
         """
         amounts = (AMOUNTS[::3], DELTA_AMOUNTS[-1:]) if is_foreign(self.mechanism) else ((), ())
         for how, other, _ in mechanism_variants(self.mechanism, *amounts):

@@ -17,7 +17,7 @@ COARSE = 0.1
 class LossCurve:
     """The log-probabilities of the same outputs given two answers, which are compared in both directions.
 
-    On a coarse grid each stands for a cell, and is only approximately the probability of that cell.
+    On a coarse grid, each output stands for a cell, and its probability is only about that of the cell.
     """
 
     def __init__(self, one: NDArray[np.float64], other: NDArray[np.float64], coarse: bool) -> None:
@@ -47,7 +47,8 @@ class LossCurve:
 
     def delta(self, epsilon: float) -> float:
         """Return the probability beyond an epsilon, in the direction where it is larger."""
-        # Where p is at most exp(epsilon) q, the exponent of q is cut at that of p, since exp(epsilon) may overflow.
+        # Here p and q are logarithms. Where the term would be negative, the second exponent is cut at p. The term is
+        # then 0, and exp does not overflow.
         found = max(float((np.exp(p) - np.exp(np.minimum(epsilon + q, p))).sum()) for p, q in self._both)
         return found / math.exp(self._common_mass) if self.coarse else found
 
@@ -61,8 +62,9 @@ class LossCurve:
 def _whole(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale the probabilities of the cells of a coarse grid so that they add up to 1, if they nearly do.
 
-    A divergence of order a is the logarithm of a sum, divided by a - 1. So for a near 1, small errors would grow. In
-    ratios and in deltas, scaling each sum by itself would add to the error: for a density that jumps, the two differ.
+    A divergence of order a is the logarithm of a sum, divided by a - 1. If a is near 1, small errors of the sum grow.
+    Only divergences need this: in ratios and in deltas, it would add to the error. For a density that jumps, the sums
+    for the two answers differ, and so would the factors by which they are scaled.
     """
     mass = float(np.logaddexp.reduce(logs))
     return logs - mass if abs(mass) <= COARSE else logs

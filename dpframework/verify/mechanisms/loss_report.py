@@ -83,9 +83,9 @@ class LossReport:
     def tightness(self) -> float:
         """The smallest share of its claims that a mechanism's losses reach, over all queries and relations.
 
-        For one query and relation, the largest share counts: of the claims in epsilon, in rho and in an exact delta. An
-        exact delta is a delta that releases have of their own. Claims about the event do not count. NaN if no other
-        claims were compared.
+        For one query and relation, the claims in epsilon, in rho and in an exact delta are looked at, and the largest
+        of their shares counts. An exact delta is a delta that releases have of their own. Claims about the event do not
+        count. NaN if no other claims were compared.
         """
         largest: dict[str, float] = {}
         for claim in self.claims:

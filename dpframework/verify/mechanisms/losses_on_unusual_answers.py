@@ -14,8 +14,8 @@ computed. The pairs of answers are:
 - Choices among 2 to 1000 candidates (see `losses_on_unusual_scores`). Their scores are equal, all of them are large, or
   one or two of them are far ahead, or one is far behind.
 
-Except for that bound, no draw decides: every value found is at most the true loss, up to rounding. With a probability
-of at most 1e-6, the bound of some pair is above the true divergence, so that a mechanism whose claims hold fails.
+Except for that bound, no draw decides: every value found is at most the true loss, up to rounding. The bound of some
+pair may be above the true divergence, so that a correct mechanism is refused. The probability is at most 1e-6.
 """
 
 from __future__ import annotations
@@ -62,24 +62,24 @@ REPLACED_LENGTHS = (*FEW_LENGTHS, LENGTHS[-1])  # the lengths under replace-one
 DEPENDENT_LENGTHS = (3, 17)  # lengths at which all numbers may change together, or may depend on each other
 OWN_LENGTHS = (1, 3, 17)  # the lengths for other parameters of a mechanism's own
 LARGE = (100, 10**4, 10**8, -(10**8))  # numbers of an answer of length 1, besides 0
-#: Further numbers, each one less than a power of two or of ten: of one range of numbers, or beyond one, other code may
-#: be used, and numbers may be rounded to multiples of such a power.
+#: Further numbers: powers of two and of ten, minus 1. Beyond such a power, a mechanism may use other code, or may round
+#: numbers to multiples of the power.
 BEFORE_POWERS = (*(2**k - 1 for k in range(2, 34)), *(10**k - 1 for k in (2, 3, 4, 6, 9)))
 LISTED = (1, 17)  # the lengths of answers for which the probabilities of all values of a number are listed
 DOMINANT = 10**4  # is added to the first number of an answer of three or more, so that it is the largest by far
 FRACTION = 0.123456789  # is added to real numbers, since a mechanism may round them
 FINER = Fraction(1, 1000)  # real numbers are tried with this share of their sensitivity, too
 AMOUNTS = (Fraction(1, 64), Fraction(5, 9), Fraction(9, 4), Fraction(64))  # shares of what a mechanism spends
-DELTA_AMOUNTS = (Fraction(1, 10**3), Fraction(1, 10**6))  # shares of the delta of its own that it spends
+DELTA_AMOUNTS = (Fraction(1, 10**3), Fraction(1, 10**6))  # shares of the mechanism's own delta
 MOST_STEPS = 400  # the most values of a number whose probabilities are listed
 MOST_STEPS_WITH_DELTA = 2_000  # the same if the mechanism has a delta of its own, so that its noise may end
-UNLISTED = 1e-6  # the largest logarithm of the sum of the probabilities that are listed beside such a delta
-#: Into how many cells a scale of noise with a density is divided, and how far the logarithm of the sum over cells may
-#: be off, such as at an end of the noise.
+UNLISTED = 1e-6  # with such a delta, how far the logarithm of the sum of all listed probabilities may be from 0
+#: For noise with a density: the cells of one scale of it, the most cells in all, and how far the logarithm of the sum
+#: over cells may be off, such as at an end of the noise.
 CELLS, MOST_CELLS, ROUGH = 64, 20_000, 0.02
 REACH = {Norm.L1: 35.0, Norm.SQUARED_L2: 9.0}  # how far from an answer values are listed, in scales of the noise
 NEAR = (0, 1, 2, 3, 5, 20)  # how far outputs lie from an answer, in steps of the lattice and in scales of the noise
-FAR = (8, 16, 24, 32)  # outputs also lie 2 to these powers of steps away, where floats still hold the losses
+FAR = (8, 16, 24, 32)  # for these k, outputs also lie 2**k steps away, where floats still hold the losses
 DEPENDENT_DRAWN = 400  # how many outputs are drawn for a pair of answers if their numbers depend on each other
 DRAWN = 24  # how many outputs are drawn for each of two answers if outputs are not arrays of the answer's shape
 
@@ -104,8 +104,8 @@ class Weighed:
     in_cells
         Whether outputs have a density of real numbers, so that probabilities of cells are only approximate.
     with_event
-        Whether the event of the mechanism is compared, too. It takes long, so only few are: those of counts at another
-        epsilon, rho or delta, for an added row.
+        Whether the event of the mechanism is compared, too. This takes long, so it is done only for whole numbers under
+        add-or-remove-one, with other parameters or another amount to spend.
     """
 
     what: str
@@ -159,7 +159,7 @@ def weigh_other_answers(
 def _variants(
     mechanism: Mechanism, facts: QueryFacts, relation: Relation
 ) -> Iterator[tuple[str, Mechanism, QueryFacts, Sequence[int]]]:
-    """Yield the mechanism with its facts, with other sensitivities of real numbers, and with other amounts to spend.
+    """Yield the mechanism with the query's facts, other sensitivities of real numbers, or more or less to spend.
 
     Also yield it with other parameters of its own. The last value is the lengths of the answers that are tried.
     """
@@ -167,7 +167,7 @@ def _variants(
     if not facts.integer and not facts.rounding:
         finer = attrs.evolve(facts, sensitivities=[scale_sensitivity(one, FINER) for one in facts.sensitivities])
         yield f", {FINER} of the sensitivity", mechanism, finer, FEW_LENGTHS
-        # Of changes that a single norm bounds, those of all numbers are the largest.
+        # If a single norm bounds the changes, the largest ones may be changes of all numbers at once.
         alone = attrs.evolve(facts, sensitivities=[one for one in facts.sensitivities if one.norm is mechanism.norm])
         what = f", if only its {mechanism.norm} sensitivity is declared"
         yield what, mechanism, alone, DEPENDENT_LENGTHS
@@ -227,8 +227,8 @@ def _pairs_of_numbers(
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yield pairs of answers of a length.
 
-    The first or the last one or two numbers change, or all of them. They are all 0, or all large, or the first one is
-    far larger than all others.
+    One or two numbers at either end change, or all numbers do. Before the change, the numbers are all 0, or all large,
+    or the first one is far larger than all others.
     """
     changed = min(length, 2)
     part = 0.0 if facts.integer else FRACTION
@@ -240,8 +240,8 @@ def _pairs_of_numbers(
         move = np.zeros(length)
         move[:changed] = shift if shift[0] else shift[::-1]
         moves += [move] if length == changed else [move, move[::-1]]
-    # Changes that move all numbers equally far: all up, or up and down in turn. There are none of whole numbers, of
-    # which one row moves few, and none if several norms bound the changes.
+    # Changes that move all numbers equally far: all up, or up and down in turn. They are not made for whole numbers,
+    # of which a row moves only few, and not if several norms bound the changes.
     if length > changed and not facts.integer and len(facts.sensitivities) <= 1:
         for sign in (np.ones(length), np.where(np.arange(length) % 2, -1.0, 1.0)):
             moves.append(sign * largest_share(facts, relation, sign))
@@ -323,8 +323,9 @@ def _listed(mechanism: Mechanism, one: NDArray[Any], other: NDArray[Any], calibr
         some_left_out = with_delta and one.size == 1 and max(map(abs, masses)) > UNLISTED
         if some_left_out or not np.isfinite(masses).all():
             return None
-        # The sum for one of several numbers holds the density of all others, given either answer. If an answer is one
-        # number and each value is listed, what is left out only makes the divergence smaller.
+        # For one of several numbers, the sum over its values also has the density of all others as a factor, which is
+        # divided out. For a single number with all values listed, a sum below 1 stays: what is left out only makes the
+        # divergence smaller.
         rest = masses if stride > 1 or one.size > 1 else [max(mass, 0.0) for mass in masses]
         here, there = (logs - mass for logs, mass in zip(listed, rest, strict=True))
         found = np.add.outer(found[0], here).ravel(), np.add.outer(found[1], there).ravel()
@@ -355,9 +356,9 @@ def _listed_in_cells(
 
 
 def _last_step(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> int:
-    """Return how many lattice steps above an answer the first number's last possible output lies, by its density.
+    """Return how many lattice steps above an answer the first number can lie, as the mechanism's log-density says.
 
-    The number is at least `MOST_STEPS_WITH_DELTA` if outputs do not end before.
+    If outputs do not end before, this is `MOST_STEPS_WITH_DELTA`.
     """
     unit = output_step(mechanism, answer, calibration)
     points, first = np.rint(answer / unit), np.arange(answer.size) == 0
@@ -371,7 +372,7 @@ def _last_step(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibrat
 
 
 def _adds_up(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> bool:
-    """Tell whether the log-density of an output is the sum of those of its first number and of all other numbers."""
+    """Tell whether a log-density is the sum of one term for the first number and another term for all other numbers."""
     if answer.size == 1:
         return True
     unit = output_step(mechanism, answer, calibration)

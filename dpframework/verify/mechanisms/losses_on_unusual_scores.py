@@ -31,8 +31,8 @@ Logs: TypeAlias = "tuple[Floats, Floats]"  # log-probabilities of the same outpu
 FAR_AHEAD = (4, 30)  # how far one candidate is ahead of all others, in scales of the noise
 #: How far a candidate's score lies below the best one at most, in scales of the noise. Floats can hold exp(-700).
 FARTHEST_BEHIND = 700
-#: How many outputs are drawn for an answer if they are no single candidate, up to how many in all, with which factor of
-#: the noise, and among how many scores.
+#: If outputs are no single candidates: how many are drawn for each answer, after how many different ones the draws end,
+#: the factor by which the noise is widened, and the most scores.
 DRAWN, MOST_OUTPUTS, WIDENING, MOST_SCORES = 16, 120, 3, 17
 LEVELS = (100, 10**4, 10**8)  # are added to all scores, since a mechanism may compare them with a number of its own
 
@@ -70,8 +70,9 @@ def weigh_drawn_outputs(mechanism: Mechanism, calibration: Calibration, relation
     """Weigh outputs that are no single candidate, such as several candidates, or one with a number.
 
     The scores are equal, or the last one is ahead, or all others are far below 0, so that a sparse vector ends with the
-    last one. A row changes the last score by one amount and all others by another one, or the first one if all are
-    equal. Outputs are drawn with widened noise, and those of any pair of answers are weighed for every pair.
+    last one. A row changes one score by one amount and all others by another one. This is the last score, and if all
+    are equal, the first one is tried, too. Outputs are drawn with widened noise. Each is weighed for every pair of
+    answers, whichever pair it was drawn for.
     """
     if not 2 <= length <= MOST_SCORES:
         return []
@@ -112,7 +113,7 @@ def _weigh_ties(mechanism: Mechanism, calibration: Calibration, changes: Sequenc
 
 
 def weigh_large_scores(mechanism: Mechanism, calibration: Calibration, relation: Relation, length: int) -> list[Logs]:
-    """Weigh all candidates, whose scores are equally large. A row changes the first score otherwise than all others."""
+    """Weigh all candidates, whose scores are equally large. A row changes the first score unlike the others."""
     facts, pairs = calibration.facts, []
     for level, change in itertools.product(LEVELS, shifts(facts, relation, 2) if length > 1 else ()):
         one = _scores(0.0, length, facts) + level
@@ -135,9 +136,9 @@ def _whole(number: float, facts: QueryFacts) -> Any:
 def _last_possible(
     mechanism: Mechanism, calibration: Calibration, length: int, changes: Sequence[Floats]
 ) -> Iterator[float]:
-    """Yield the largest lead and the largest lag of the first score at which those behind can still be chosen.
+    """Yield the largest lead and the largest lag of the first score at which a worse candidate can still be chosen.
 
-    Nothing is yielded for a lead, or a lag, if they can be chosen even at `FARTHEST_BEHIND` scales.
+    Nothing is yielded for a lead, or a lag, if a worse candidate can be chosen even at `FARTHEST_BEHIND` scales.
     """
     facts, scale = calibration.facts, noise_size(mechanism, calibration)
     step = max((abs(float(change[0] - change[1])) for change in changes), default=0.0)

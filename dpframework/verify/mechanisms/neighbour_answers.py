@@ -34,12 +34,12 @@ GAPS = (0, 1, 4)  # how far scores lie below the best one, in scales of the nois
 WIDTH = {1: 25, 2: 12}
 MOST_POINTS = {1: 4_000, 2: 120}  # how many points an axis has at most, roughly, by the number of coordinates
 FEW_KINDS = 6  # how many kinds of rows of several histograms are tried as the only row of a table
-BESIDE = (1, 2, 3, 5)  # beside how many other keys a key is new
+BESIDE = (1, 2, 3, 5)  # how many other keys there are when a row adds a new key
 MOST_DRAWN = 400  # how many outputs are drawn, at most, if they cannot be listed
 DIRECTION_DRAWS = 16  # this many draws of noise show in which directions it goes
 CELLS = 16  # when a density is summed over cells, a scale of the noise is at least this many cells long
 THIN = -1000.0  # the logarithm of the size of a single real number, which has hardly any probability
-MOST_KNOWN, FEWER = 60, 8  # if this many outputs at most are known, an eighth of that number is drawn
+MOST_KNOWN, FEWER = 60, 8  # if 1 to 60 outputs are known from other pairs, only an eighth of `MOST_DRAWN` is drawn
 FLATTENING = 3  # the factor by which the noise is widened when outputs are drawn
 BREAKS = np.array([0.0, 0.5, 2.0, 2.25, 4.0])  # the ends of the pieces of made-up scores on an interval
 
@@ -126,8 +126,8 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
     facts = calibration.facts
     scale = noise_size(mechanism, calibration)
     if facts.unlisted:
-        # One row is added, or is replaced by a row with another key. Some of the keys have a single row. A key that is
-        # new must leave the counts of other keys, and whether they are shown, as they are.
+        # One row is added, or is replaced by a row with another key. Some of the keys have a single row. A new key must
+        # change neither the counts of other keys nor whether these keys are shown.
         if relation is Relation.ADD_OR_REMOVE_ONE:
             for rows in (0, 1, 2, 5, 9):
                 yield KeyCounts.of({"a": rows}), KeyCounts.of({"a": rows + 1})
@@ -145,7 +145,8 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
         added = relation is Relation.ADD_OR_REMOVE_ONE
         for row in kinds:
             yield all_rows, all_rows + row if added else all_rows - kinds[0] + row
-        # With a single row, also the largest number of a histogram becomes another one, which is all that some release.
+        # If a table has a single row, its neighbour has the largest count of a histogram in another cell. For some
+        # mechanisms, the output is only which cell that is.
         for row in kinds[: -FEW_KINDS - 1 : -1]:
             yield kinds[0] - kinds[0] * added, row
         return
@@ -162,12 +163,12 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
             if not facts.integer:
                 starts.append(-shift / 2)  # a mechanism may clip real numbers to a range around 0
             elif len(base) > 1 and not shift[0]:
-                starts.append(0 * base)  # so that the largest number becomes another one
+                starts.append(0 * base)  # so that another number becomes the largest
             for start in starts:
                 yield _as_type(start, facts), _as_type(start + shift, facts)
         return
     size = min(facts.answer_length or 3, 3)
-    # A mechanism for scores takes scores on an interval if it selects no candidate, and takes no array.
+    # A mechanism that selects no candidate is given scores on an interval, if it takes them or takes no array.
     piecewise = PiecewiseScores(BREAKS, np.zeros(len(BREAKS) - 1))
     on_an_interval = not mechanism.selects and (
         takes_answer(mechanism, piecewise, calibration)
@@ -222,7 +223,7 @@ def largest_share(facts: QueryFacts, relation: Relation, change: Floats) -> floa
 
 
 def _longest_by_norm(facts: QueryFacts, relation: Relation) -> dict[Norm, float]:
-    """Return the declared sensitivities as lengths, also in the l2 norm."""
+    """Return the declared sensitivities as lengths. In the l2 norm, this is the root of what is declared."""
     return {
         s.norm: math.sqrt(bound) if s.norm is Norm.SQUARED_L2 else float(bound)
         for s in facts.sensitivities
@@ -240,10 +241,11 @@ def _share_of_longest(facts: QueryFacts, relation: Relation, change: Floats) -> 
 
 
 def _share_of_directions(declared: Sensitivity, change: Floats) -> float | None:
-    """Return the ratio of all that rises, or falls, to the most if a row is replaced. None if that is not declared.
+    """Return the length of all rises of a change, or of all falls, over the most that replacing a row allows.
 
-    The row that enters may raise some numbers, and the one that leaves may lower what it had raised. So if rows only
-    raise numbers, no single number changes by the sum of both.
+    The larger of the two ratios is returned, or None if the query does not declare its rise and fall. The row that
+    enters may raise some numbers, and the row that leaves may lower numbers that it had raised. Both rows together
+    bound the rises, and both bound the falls.
     """
     if declared.rise is None or declared.fall is None:
         return None
@@ -352,8 +354,8 @@ def draw_outputs(
 ) -> tuple[Sequence[Any], Floats | float]:
     """Return distinct outputs, drawn with widened noise for either answer in turn, and those that are known.
 
-    If widened noise gives impossible outputs, such as one of two numbers that follow from the scale, it is not widened.
-    The arguments and the second value are those of `list_outputs`.
+    If all outputs with widened noise are impossible, the noise is not widened. This is so if a mechanism puts out one
+    of two numbers that depend on the scale. The arguments and the second value are those of `list_outputs`.
     """
     randomness = SeededRandomness(len(known)).handed(mechanism.assumptions)
     wide = with_scale(calibration, Fraction(FLATTENING))

@@ -1,4 +1,4 @@
-"""Checks that the noise of a number is distributed as its log-density states, not only of the stated size.
+"""Checks that the noise of a number has the distribution that its log-density states, and not only the stated size.
 
 Ratios of likelihoods tell noise from wider and narrower noise of the same shape. Noise of another shape may have the
 same mean size, and most outputs of fine noise occur only once, so that no frequencies can be compared. So the
@@ -8,9 +8,9 @@ distribution function is summed up from the log-density, and draws are compared 
   number alone. It is summed up on a grid around the answer. The draws and their absolute values are compared with it by
   the inequality of Dvoretzky, Kiefer and Wolfowitz with Massart's constant: of n independent draws, the share below any
   number is off by more than e with a probability of at most 2 exp(-2 n e**2).
-- Otherwise a Metropolis walk, which leaves the stated distribution as it is, starts from each of half of the draws. If
-  the draws have that distribution, so have the ends of the walks, and their log-densities are distributed as those of
-  the other half. The two halves are compared by the test of Kolmogorov and Smirnov.
+- Otherwise the draws are halved, and a Metropolis walk starts from each draw of one half. Such a walk leaves the stated
+  distribution as it is. If the draws have that distribution, so have the ends of the walks, and their log-densities are
+  distributed as those of the other half. The two halves are compared by the test of Kolmogorov and Smirnov.
 
 Each comparison refuses a correct mechanism with a probability of at most 1e-6.
 """
@@ -41,11 +41,11 @@ from dpframework.verify.mechanisms.sampler_statistics import FALSE_ALARM, adds_u
 Floats: TypeAlias = "NDArray[np.float64]"
 
 CELLS = 25  # into how many cells a scale of noise is divided
-REACH = 8  # how many scales the grid reaches to either side; draws beyond are left out on both sides
+REACH = 8  # how many scales the grid reaches to either side; draws farther away are not compared
 ROUGH = 0.01  # how far a sum over the grid may be off, such as at a jump of the density within a cell
 FINE = 1e-3  # a lattice is fine if its step is at most this share of the noise's scale
 JUMP = 1.5  # a density jumps between two points of the grid if it differs by more than this factor
-BESIDE = 0.37  # how far beside the grid, in its cells, densities of real numbers are summed up once more
+BESIDE = 0.37  # densities of real numbers are summed up once more on a grid that is shifted by this share of a cell
 #: Lengths of answers, and how many are drawn for each.
 DRAWN = ((1, 4096), (LONG, 8))
 DRAWN_AT_AMOUNTS = 4  # how many answers of length `AMOUNT_LONG` are drawn at each other amount
@@ -62,7 +62,7 @@ def noise_shape_problems(mechanism: Mechanism, answer: NDArray[Any], calibration
     mechanism
         The mechanism. Its outputs must have a number for each number of the answer.
     answer
-        An answer whose type the tried answers have.
+        Any answer. The answers that are tried have its type.
     calibration
         The mechanism's noise scale and losses for a query.
     """
@@ -129,7 +129,7 @@ def _shape_problem(mechanism: Mechanism, zeros: NDArray[Any], calibration: Calib
     allowed = math.sqrt(math.log(4 / FALSE_ALARM) / (2 * inside.size)) + ROUGH
     shares = np.searchsorted(np.sort(inside), grid, side="right") / inside.size
     off = np.abs(shares - below)
-    # By symmetry of the grid, the k-th point from either end have the same distance from the answer.
+    # The grid is symmetric, so the k-th points from both ends have the same distance from the answer.
     folded = np.abs((shares - below)[::-1] - (shares - below))[: grid.size // 2]
     for found, within in ((off, False), (folded, True)):
         if found.max(initial=0.0) > allowed:
@@ -183,9 +183,8 @@ def _distribution(
 ) -> tuple[Floats, Floats] | None:
     """Return a grid around 0, and the stated probability that the first number's noise is at most each of its points.
 
-    The probability is that of noise within the grid, and not of noise that is at most the first point. Return None if
-    the grid is too coarse: for a density that jumps, or that has a peak at a single number, so that sums over the grid
-    and over the points beside it differ.
+    Noise outside the grid, and noise at its first point, does not count for the probability. Return None if the grid is
+    too coarse. It is if the density jumps, or if a sum over a shifted grid differs, as for a peak at a single number.
     """
     unit, size = output_step(mechanism, zeros, calibration), noise_size(mechanism, calibration)
     real = has_real_density(mechanism, zeros, calibration)
@@ -205,7 +204,8 @@ def _distribution(
         jumps = np.abs(np.diff(weights))[far_apart]
         if jumps.sum() / 2 > ROUGH * weights.sum():
             return None
-        # The sum over lattice points from after a to b is that of the trapezoid, plus half of b's less half of a's.
+        # A cell of the grid from a to b has several lattice points. Of its ends, only b belongs to it. So the sum over
+        # its lattice points is that of the trapezoid, plus half of the weight of b, less half of the weight of a.
         cells = (weights[1:] + weights[:-1]) / 2
         if not real:
             cells += (weights[1:] - weights[:-1]) / 2 * (unit / step)

@@ -50,7 +50,7 @@ def puts_out_numbers(mechanism: Mechanism, answer: Any, calibration: Calibration
 def exchange_last_parts(one: Any, other: Any) -> tuple[Any, Any]:
     """Return two collections, each with the last half of the other's parts.
 
-    Outputs that are no collections of the same number of parts, or with the same keys, are returned as they are.
+    Other outputs are returned as they are, and so are lists of different lengths and mappings with different keys.
 
     Examples
     --------
@@ -76,8 +76,8 @@ def is_array_like(output: Any, answer: NDArray[Any]) -> bool:
 def output_step(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> float:
     """Return the step of the lattice on which a mechanism's outputs lie, in units of the answer.
 
-    It is a multiple of `Calibration.unit`, or any larger number: a mechanism may put out real answers as whole numbers,
-    or on a grid of its own. If the outputs that are drawn lie on no such lattice, it is the unit itself.
+    The step is `Calibration.unit` or any larger number, since a mechanism may put out real answers as whole numbers, or
+    on a grid of its own. If the outputs that are drawn do not lie on a wider lattice, the step is the unit.
     """
     unit = float(calibration.unit)
     if calibration.facts.integer or not puts_out_numbers(mechanism, answer, calibration):
@@ -136,7 +136,7 @@ def signs_in_histograms(noise: NDArray[np.float64], sizes: Sequence[int]) -> lis
     """Return the signs of the differences between the noise of two cells, one sign for each of two histograms.
 
     The noise of several histograms may be drawn so that their sums agree. Their cells are then correlated. But two
-    cells of one histogram can be exchanged, so each sign is likely to be either, whatever the other one is.
+    cells of one histogram can be exchanged, so either sign is equally likely, whatever the sign in the other histogram.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
         yield from _excess(mechanism, [answer], calibration)
         return
     # For a short answer and noise of one lattice step, few outputs are likely, and most of these are drawn. An answer
-    # of one number shows what is put out beside it. An answer of two shows an order that depends on the answer.
+    # of one number shows an exact part beside the noisy number. An answer of two shows an order that depends on it.
     power = 2 if mechanism.norm is Norm.SQUARED_L2 else 1
     for length in range(1, min(answer.size, LENGTH) + 1):
         shorter = calibrate_for_length(mechanism, calibration, length)

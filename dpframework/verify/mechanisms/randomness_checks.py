@@ -127,7 +127,7 @@ def _find_swapped_outputs(
 
 
 def _count_bits(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
-    """Count the random bits of many answers that are drawn together, and of a very long answer, and its values."""
+    """Count the random bits of outputs for many answers in one call, and the bits and values for a very long answer."""
     together = [answer] * TOGETHER
     many = [answer] * max(MANY_TOGETHER // answer.size, 2)
     batches = type(mechanism).release_many is not Mechanism.release_many

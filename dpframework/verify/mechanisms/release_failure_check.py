@@ -59,7 +59,7 @@ def density_beside(
 
 
 def drawn_output(mechanism: Mechanism, answer: Any, calibration: Calibration, handed: Randomness) -> Any:
-    """Return a release of an answer, drawn from what the mechanism is handed.
+    """Return a release of an answer, drawn with the randomness that the mechanism is handed.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def drawn_output(mechanism: Mechanism, answer: Any, calibration: Calibration, ha
     try:
         return mechanism.release(answer, calibration, handed)
     except GeneratorNotHandedError:
-        raise  # a source that the mechanism must not use, which is a finding of its own
+        raise  # the mechanism uses a source that it must not use, which is a finding of its own
     except Exception as error:  # a plugin's code may raise anything
         raise MechanismFailedError(f"its release fails with {type(error).__name__}: {error}") from error
 
@@ -79,7 +79,7 @@ def takes_answer(mechanism: Mechanism, answer: Any, calibration: Calibration) ->
     try:
         mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions))
     except GeneratorNotHandedError:
-        raise  # a source that the mechanism must not use, which is a finding of its own
+        raise  # the mechanism uses a source that it must not use, which is a finding of its own
     except (InputError, LookupError, TypeError, ValueError, AttributeError):
         return False
     return True

@@ -106,7 +106,7 @@ def check_sampler(
     - Source: the same randomness gives the same draws.
     - Density: it covers all of the output, so that the probabilities of different outputs add up to at most 1.
     - Range and length: the noise is not cut off. For 4096 numbers it has the same distribution from the first to the
-      last, does not repeat, and is independent. Of 4096 candidates none is left out. Few numbers are drawn as stated.
+      last, does not repeat, and is independent. Of 4096 candidates none is left out. Short answers are tested, too.
     - Amounts: with a 256th and with 256 times as much to spend, the noise has the claimed scale and shape.
     - Preview: 95 % of errors lie within its bound. Mean and mean square exceed the stated ones by a tenth at most.
 

@@ -129,7 +129,7 @@ class DrawnOutputs:
             ) from error
 
     def evidence(self, factor: Fraction) -> float:
-        """Return the mean log-likelihood ratio by which one draw tells the noise from noise of another scale.
+        """Return the mean log-likelihood ratio of one draw, between the claimed scale and a multiple of it.
 
         For scales so close to each other, the mean is about half of the variance of the log-ratio. Half of the variance
         is returned, since the variance hardly changes if the sampler is wrong.
@@ -194,7 +194,7 @@ class DrawnOutputs:
             known = Counter(map(output_key, self.outputs))
             if len(known) > len(self.outputs) / 4:
                 return  # most outputs occur once, so that frequencies say little
-            least = 2 if REAL_ARITHMETIC in self.mechanism.assumptions else 1  # what occurs once may have a density
+            least = 2 if REAL_ARITHMETIC in self.mechanism.assumptions else 1  # real numbers occur only once
             one_each = list({key: out for out in self.outputs if known[key := output_key(out)] >= least}.values())
             chances = np.exp(self.densities(one_each, self.calibration))
             counts = np.array([known[output_key(output)] for output in one_each])
@@ -232,7 +232,7 @@ class DrawnOutputs:
                 yield f"the draws are correlated {words}"
 
     def _adds_up(self) -> bool:
-        """Tell whether the log-density is a sum over numbers. Histograms count as one, even if their sums are kept."""
+        """Tell whether the log-density is a sum over numbers. Histograms pass, even if their sums are kept."""
         first = self.outputs[0]
         if self.calibration.facts.histograms:
             return True
@@ -351,7 +351,7 @@ def with_scale(calibration: Calibration, factor: Fraction) -> Calibration:
 
 
 def adds_up(mechanism: Mechanism, answer: NDArray[Any], output: Any, calibration: Calibration) -> bool:
-    """Tell whether the log-density of an array is the sum of those of its halves, each beside a possible output."""
+    """Tell whether the log-density of an array is a sum over its halves, by exchanging those of two arrays."""
     if not isinstance(output, np.ndarray | np.generic | int | float) or np.shape(output) != np.shape(answer):
         return False  # a collection, which has no halves
     output = np.asarray(output)

@@ -1,17 +1,17 @@
 """A check that a mechanism's noise is made of as many random bits as its log-density states.
 
-Noise of a generator that was seeded with 32 random bits has the right distribution, and so do draws that are used twice
-in one answer. But whoever tries all seeds, or subtracts the two numbers, knows the noise. A function of b random bits
-has an entropy of at most b bits. The entropy that a mechanism states is the mean of minus the log-density of its
+Noise from a generator that was seeded with 32 random bits has the right distribution, and so do draws that are used
+twice in one answer. But whoever tries all seeds, or subtracts the two numbers, knows the noise. A function of b random
+bits has an entropy of at most b bits. The entropy that a mechanism states is the mean of minus the log-density of its
 outputs. So the random bits that it asks for are counted, and compared with that entropy.
 
 Bits that the mechanism asks for itself, as words or integers, may be the key of a cryptographic generator. So the check
 accepts any mechanism that asks for at least `KEY_BITS` such bits.
 
 Noise may also be looked up in a table, with an independent entry for each number. Its bits are many, but its values are
-few. Added to answers that lie close to each other, they give different outputs, so that an output tells the
-answer. So outputs are drawn for two such answers, and it is counted how many of them occur among further outputs of the
-first answer.
+few. If it is added to two answers that lie close to each other, hardly any output is possible for both, so an output
+reveals the answer. So outputs are drawn for two such answers, and it is counted how many of them occur among further
+outputs of the first answer.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ SHARE = 0.75
 COINCIDING = 3  # how many outputs of a long answer are drawn and compared with as many others
 #: How far the second answer lies from the first, in scales of the noise. The number is no multiple of usual lattices.
 BESIDE = 0.0123456789
-#: A table of values is reported if more than `FEWEST` outputs of the first answer occur again, and `TIMES` as many as
-#: of the second answer. Given the outputs they are compared with, both numbers are binomial. An output is likelier for
-#: the first answer by a factor of about 1.01, so the probability for correct noise is below 1e-10.
+#: A table of values is reported if more than `FEWEST` outputs of the first answer occur again, and if these are more
+#: than `TIMES` as many as the outputs of the second answer that occur. Given the further outputs, both numbers are
+#: binomial. An output is at most about 1.01 times as likely for the first answer as for the second, so correct noise is
+#: reported with a probability below 1e-10.
 FEWEST, TIMES = 100, 4
 
 

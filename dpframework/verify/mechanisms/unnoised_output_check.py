@@ -1,7 +1,7 @@
 """A check that a mechanism with noise in floating point puts nothing exact beside the noise.
 
-The densities of real outputs have no bounded sum (see `output_probability_sum_check`), so a log-density may ignore an
-exact part of the output without being seen there. So outputs are drawn for answers that differ a little, with so much
+The densities of real outputs have no bounded sum (see `output_probability_sum_check`), so that check does not see it if
+a log-density ignores an exact part of the output. So outputs are drawn for answers that differ a little, with so much
 noise that nearly every output is about as likely for either answer. A part which is the same in all outputs for one
 answer, and another in all outputs for the other, tells the answers apart.
 
@@ -32,7 +32,7 @@ from dpframework.verify.mechanisms.sampler_statistics import with_scale
 STEPS = range(-3, 5)  # how far answers lie from 0, in steps of 1
 LENGTH = 2  # the most numbers of an answer
 WIDER = Fraction(64)  # by what the claimed scale is multiplied
-LEAST = 1 / 4  # the least share of a density that an output has given the other answer
+LEAST = 1 / 4  # given the other answer, an output should have at least this share of its density
 DRAWN = 100  # how many outputs are drawn for each answer
 MOST_PARTS = 64  # longer outputs are not taken apart
 
