@@ -15,6 +15,7 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, KNorm, Laplace, Mechanism, PermuteAndFlip
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm, QueryFacts, Sensitivity
+from dpframework.verify import check_sampler
 from dpframework.verify.mechanisms.probe_query_answers import Probe
 from dpframework.verify.mechanisms.sampler_check import _sharpen
 from dpframework.verify.mechanisms.sampler_statistics import DrawnOutputs, mean_exceeds, noise_size, with_scale
@@ -175,3 +176,31 @@ def test_histograms_whose_sums_agree_are_correlated_and_their_orders_are_not(mec
     drawn.draw(12_000)
     found = [problem for problem in drawn.problems(to_tell=False) if "correlated" in problem]
     assert found == (["the draws are correlated between histograms"] if isinstance(mechanism, SharedSigns) else [])
+
+
+@attrs.frozen
+class ByLoss(Mechanism):
+    """Discrete Laplace noise whose only parameter is neither an epsilon nor a rho."""
+
+    name = "by-loss"
+    norm = Norm.L1
+    loss: Fraction = Fraction(1)
+
+    def scale(self, change):
+        return DiscreteLaplace(self.loss).scale(change)
+
+    def losses(self, change, scale):
+        return DiscreteLaplace(self.loss).losses(change, scale)
+
+    def release(self, answer, calibration, randomness):
+        return DiscreteLaplace(self.loss).release(answer, calibration, randomness)
+
+    def log_density(self, answer, output, calibration):
+        return DiscreteLaplace(self.loss).log_density(answer, output, calibration)
+
+    def preview(self, calibration):
+        return DiscreteLaplace(self.loss).preview(calibration)
+
+
+def test_a_mechanism_may_call_its_budget_otherwise() -> None:
+    assert check_sampler(ByLoss()).passed

@@ -331,10 +331,9 @@ def other_amount_calibrations(
         return
     own = ((f"with {how}", other) for how, other in with_other_parameters(mechanism))
     for how, other in itertools.chain(related_mechanisms(mechanism, AMOUNTS), own):
-        # what the mechanism spends and what its copy spends, in this order
-        spent = [getattr(one, name) for name in SPENT[:2] if hasattr(other, name) for one in (mechanism, other)]
+        spent = [(getattr(mechanism, name), getattr(other, name)) for name in SPENT[:2] if hasattr(other, name)]
         facts = longer.facts
-        if spent[1] == LARGE * spent[0]:
+        if any(before is not None and after == LARGE * before for before, after in spent):
             factor = Fraction(math.isqrt(LARGE)) if mechanism.norm is Norm.SQUARED_L2 else Fraction(LARGE)
             larger = [scale_sensitivity(one, factor) for one in facts.sensitivities]
             facts = attrs.evolve(facts, sensitivities=larger)
