@@ -6,7 +6,6 @@ import contextlib
 import difflib
 import os
 import re
-import signal
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -118,7 +117,7 @@ def is_failure(error: BaseException) -> bool:
 KINDS = ("data-fits-schema", "rows", "max_rows", "dates", "query timed out", "query cancelled")
 
 
-_SIGNAL_CODES = frozenset(128 + number for number in signal.Signals)  # exit codes of programs that a signal ended
+_SIGNAL_CODES = range(129, 193)  # the exit codes of programs that a signal ended
 _BETWEEN = ("dpframework", "attr", "attrs", "typeguard", "")  # "" since the functions that attrs writes have no package
 
 

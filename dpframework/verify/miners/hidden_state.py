@@ -162,10 +162,8 @@ class HiddenState:
                 return [("", value.tobytes())] if value.flags.writeable else None
             case dict():
                 return [(str(pair[0])[:40], part) for pair in list(value.items()) for part in pair]
-            case np.ndarray():
-                return [("", held) for held in value.flat]
-            case tuple() | list() | set() | frozenset() | collections.deque():
-                return [("", held) for held in list(value)]
+            case tuple() | list() | set() | frozenset() | collections.deque() | np.ndarray():
+                return [("", held) for held in list(value.flat if isinstance(value, np.ndarray) else value)]
             case bytearray() | array.array():
                 return [("", bytes(value))]
             case np.random.Generator():
