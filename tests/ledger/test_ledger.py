@@ -1175,7 +1175,8 @@ def test_results_that_nobody_charged_do_not_pass_for_those_of_a_run(ledger, tmp_
         (folder / "results.json").write_text(json.dumps({**form, **changed}))
         assert main(["report", str(folder), *named]) == 0
         shown = " ".join(capsys.readouterr().out.split())
-        assert ("NOT CHARGED: data set 'people' of this ledger has no run" in shown) is (name != "honest")
+        missing = "NOT CHARGED: data set 'people' of this ledger holds no run with these results"
+        assert (missing in shown) is (name != "honest")
         assert says in shown
         assert main(["report", str(folder), "--dossier", *named]) == 0
         assert ("NOT CHARGED: data set" in capsys.readouterr().out) is (name != "honest")

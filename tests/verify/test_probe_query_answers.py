@@ -112,6 +112,14 @@ def test_changes_of_whole_numbers_are_all_that_are_as_large_as_may_be_up_to_thei
                     for s in asked.facts.sensitivities
                     if s.norm is Norm.LINF and (bound := s.spread.under(relation))
                 ]
+                # Both rows of a replacement together bound all that rises, and all that falls.
+                ratios += [
+                    lengths(asked.facts, side)[s.norm] / (s.rise**power + s.fall**power) ** (1 / power)
+                    for s in asked.facts.sensitivities
+                    if relation is Relation.REPLACE_ONE and s.norm is not Norm.LINF and s.rise is not None
+                    for power in [0.5 if s.norm is Norm.SQUARED_L2 else 1]
+                    for side in (np.maximum(change, 0), np.maximum(np.negative(change), 0))
+                ]
                 if max(ratios) == 1:
                     expected.add(change)
             assert found == expected
