@@ -57,7 +57,8 @@ class MeanMiner(NumberMiner):
     pair has the same noise as the pair of the whole table would have.
 
     A mean that is computed from a pair has Fieller's confidence interval. For exact sums, (1 - m) A - m B is 0 if m is
-    the share p. The interval contains each share m for which noise, at the level of 95 %, explains the distance from 0.
+    the share p. For the noisy sums it differs from 0. The interval contains each share m for which noise, at the level
+    of 95 %, explains this difference.
 
     Parameters
     ----------
@@ -168,7 +169,8 @@ def _error_within(law: NoiseLaw, width: float) -> float:
     """Return the error bound of a noisy number that is clamped to bounds, as a share of their width.
 
     The bound holds for every exact number. An error of at most half of the width can occur in both directions, if the
-    exact number is in the middle. A larger error can occur in one direction only, so the noise on that side counts.
+    exact number is in the middle. A larger error can occur in one direction only, so only the noise on that side
+    counts, at a one-sided quantile.
     """
     both, one = (float(law.quantile(np.array(1 - error))) / width for error in ((1 - CONFIDENCE) / 2, 1 - CONFIDENCE))
     return both if both <= 0.5 else min(max(one, 0.5), 1.0)
@@ -238,14 +240,14 @@ class VarianceMiner(NumberMiner):
 
     **The confidence interval.** For each released sum, take an interval that misses the exact sum with a probability of
     5 % / 3. With a probability of 95 %, all three exact sums are in the box of these intervals. In units of w**2, the
-    variance is the smallest value, over all numbers a, of the mean of (t - a)**2, which is
+    variance is the smallest value, over all numbers a, of the mean of (t - a)**2. This mean is
 
         (a**2 A + (a**2 - a) B + (1 - a)**2 C) / (A + B + C).
 
-    For a fixed a, this mean takes its smallest and its largest value over the box at corners. So the smallest variance
-    in the box is the variance at a corner. It is the lower end of the interval. For each a on a grid, the largest mean
-    at a corner bounds every variance in the box. The smallest of these bounds is the upper end. Both ends are clamped
-    to the range from 0 to w**2 / 4, which holds every variance.
+    For a fixed a, the mean is smallest at one corner of the box, and largest at another corner. So the smallest
+    variance in the box is the variance at a corner. It is the lower end of the interval. For each a on a grid, the
+    largest mean at a corner bounds every variance in the box. The smallest of these bounds is the upper end. Both ends
+    are clamped to the range from 0 to w**2 / 4, which holds every variance.
 
     Parameters
     ----------
@@ -288,10 +290,10 @@ class VarianceMiner(NumberMiner):
 
         Let the error of each of the three sums be at most r, except with a probability of 5 % / 3. For a fixed a, the
         error of the mean of (t - a)**2 is at most (r + r / 2 + r) / (n - 3 r). The reason: this mean weighs the three
-        sums by a**2, a**2 - a and (1 - a)**2. After subtracting the variance, the first and the third weight are
-        between -1 and 1, and the second is between -1/2 and 0. With the exact mean as a, this bounds how far the
-        released variance can be too large. With the released mean as a, it bounds how far the released variance can be
-        too small.
+        sums by a**2, a**2 - a and (1 - a)**2. If the variance (in units of w**2) is subtracted from each weight, the
+        first and the third are between -1 and 1, and the second is between -1/2 and 0. With the exact mean as a, this
+        bounds how far the released variance can be too large. With the released mean as a, it bounds how far the
+        released variance can be too small.
         """
         calibration = part.calibration("moments")
         if calibration is None or part.schema is None:

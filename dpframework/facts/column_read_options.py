@@ -145,8 +145,8 @@ class ColumnOptions:
         Texts that stand for a missing value, compared without the space around them. A number, such as "-99", also
         stands for that number in any spelling.
     decimal, thousands
-        For numbers that are written as texts: the decimal sign, "." or ",", and the sign between groups of three
-        digits.
+        For numbers that are written as texts: the decimal sign (a point or a comma), and the sign between groups of
+        three digits.
     symbols
         Texts that may stand before or after a number, such as "EUR" or "%". Only the number is read.
     date
@@ -161,8 +161,8 @@ class ColumnOptions:
     ranges
         For each label the numbers that it stands for, from the first bound up to the second, which is excluded.
     other
-        The label of all remaining values: the values that are not listed in `labels`, lie in no range, and are not
-        labels of these options themselves. None keeps such values.
+        The label of all remaining values. These are not listed in `labels`, lie in no range, and are none of the labels
+        in `labels`, `ranges` and `other`. None keeps such values.
 
     Raises
     ------

@@ -104,8 +104,8 @@ class ReadOptions:
         Texts that stand for a missing value in every column.
     decimal, thousands
         The decimal sign, and the sign between thousands, in numbers that are written as texts, for every numeric column
-        (see `ColumnOptions`). With a decimal comma, or a sign between thousands, a text in another spelling is not a
-        number.
+        (see `ColumnOptions`). If a decimal comma or a sign between thousands is given, a text that is not written with
+        these signs is no number.
     date
         The formats of those columns of dates that give no formats themselves.
     columns
@@ -178,7 +178,7 @@ class ReadOptions:
         return self if len(kept) == len(self.columns) else attrs.evolve(self, columns=kept)
 
     def over(self, other: ReadOptions) -> ReadOptions:
-        """Return the options of `other`, except for the options that this object gives, which replace them."""
+        """Return the options of this object and, where this object gives none, the options of `other`."""
         given = {f.name: getattr(self, f.name) for f in attrs.fields(ReadOptions) if f.name != "columns"}
         given = {name: value for name, value in given.items() if value != getattr(PLAIN, name)}
         if {"table", "query"} & given.keys():
@@ -206,7 +206,8 @@ class ReadOptions:
         Raises
         ------
         InputError
-            If there are dates for labels, labels for numbers, or a label that the attribute does not list.
+            If there are options for dates of an attribute that is not numeric, options for labels of a numeric
+            attribute, or a label that the attribute does not list.
         """
         own = dict(self.columns).get(attribute.name, ColumnOptions())
         where = f"[read.columns] column '{attribute.name}'"
@@ -272,5 +273,5 @@ PLAIN = ReadOptions()
 
 
 def as_read_options(given: ReadOptions | Mapping[str, Any] | None) -> ReadOptions:
-    """Return the options that `ReadOptions.of` makes of a value, as the converter of an attrs field."""
+    """Convert a value to read options, for an attrs field (see `ReadOptions.of`)."""
     return ReadOptions.of(given)

@@ -1,8 +1,9 @@
 """The number of integer points of a ball, and the sums of the squares of their entries, as polynomials in its radius.
 
 These are the balls of two norms (see `knorm` and `block_knorm`). A *section* is a set of integer vectors for one
-histogram: all vectors whose entries add up to a given total, and whose negative entries add up to -depth or more. A
-*ball* is a product of sections or of l1 balls, or a union of such products (see `knorm_ball_points`).
+histogram: all vectors whose entries add up to a given total, and whose negative entries add up to -d or more, for a
+given *depth* d. A *ball* is a product of sections or of l1 balls, or a union of such products (see
+`knorm_ball_points`).
 
 Below, C(n, k) is the binomial coefficient.
 """
@@ -35,7 +36,7 @@ def _coefficients(values: Sequence[int], degree: int) -> tuple[int, ...]:
 @final
 @attrs.frozen
 class BallPolynomials:
-    """Two polynomials in the radius of a ball: its number of points, and the sum of the squares of an entry over them.
+    """Two polynomials in the radius of a ball: its number of points, and the sum of an entry's squares.
 
     The unit ball is a polytope with integer vertices, so the number of points is a polynomial of degree D, the
     dimension (Ehrhart 1962). Its coefficients h_k in the basis of all C(r-k+D, D) are whole numbers of 0 or more
@@ -49,8 +50,8 @@ class BallPolynomials:
     points
         The number of points of radius r is the sum over k of points[k] C(r-k+D, D).
     squares
-        By the size of a histogram or block: the sum of the squares of one of its entries over the points of radius r is
-        the sum over k of squares[size][k] C(r-k+D+2, D+2).
+        A mapping from the size of a histogram or block. The sum of the squares of one of its entries, over the points
+        of radius r, is the sum over k of squares[size][k] C(r-k+D+2, D+2).
     """
 
     points: tuple[int, ...]
@@ -90,8 +91,9 @@ def section_size(size: int, total: int, depth: int) -> int:
     A vector has `size` entries, and `total` is 0 or more.
 
     Let a positive entry z stand for x**z, and a negative entry -z for y**z. Then one entry has the generating function
-    1/(1-x) + y/(1-y) = (1-xy) / ((1-x)(1-y)). Take the `size`-th power of this function and divide it by 1-xy, which
-    adds up the layers of all depths up to `depth`. The result is the coefficient of x**(total+depth) y**depth.
+    1/(1-x) + y/(1-y) = (1-xy) / ((1-x)(1-y)). Take the `size`-th power of this function and divide it by 1-xy. The
+    division adds up, for each d up to `depth`, the vectors whose negative entries add up to exactly -d. The number
+    returned is the coefficient of x**(total+depth) y**depth.
 
     Examples
     --------
@@ -173,14 +175,15 @@ def _sums_of_sections(radii: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 def _over_totals(vector: NDArray[Any]) -> list[int]:
     """Return, for each radius, the sum over the sections of its ball. The vector is indexed as in `_sections`.
 
-    In a ball of radius r, p + n is r for the totals p - n = r, r - 2, ..., and r - 1 for the others.
+    In a ball of radius r, a section has p + n = r if its total p - n is r, r - 2 and so on. If its total is r - 1,
+    r - 3 and so on, it has p + n = r - 1.
     """
     found: list[int] = []
     start = before = 0
     while start < len(vector):
         both = len(found)
         part = vector[start : start + both // 2 + 1]
-        # Totals t and -t have as many points, with the same squares. For an even sum, the last total is 0.
+        # Totals t and -t have equally many points, with the same squares. For an even sum, the last total is 0.
         here = 2 * int(part.sum()) - (int(part[-1]) if both % 2 == 0 else 0)
         found.append(here + before)
         start, before = start + len(part), here
@@ -204,8 +207,8 @@ def points_of_ball(size: int, radius: int) -> int:
 def ball_square(size: int, radius: int) -> int:
     """Return the sum of the squares of the first number over the vectors that `points_of_ball` counts.
 
-    Count as in `points_of_ball`, with a first number other than 0. If j positive whole numbers add up to at most the
-    radius r, the squares of the first one add up to 2 C(r+2, j+2) - C(r+1, j+1) over all choices.
+    Count as in `points_of_ball`, with a first number other than 0. Over all choices of j positive whole numbers that
+    add up to at most the radius r, the squares of the first number add up to 2 C(r+2, j+2) - C(r+1, j+1).
 
     Examples
     --------

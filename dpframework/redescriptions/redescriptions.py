@@ -124,11 +124,11 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
     def min_support_from_scatter(self) -> float:
         """Return the noisy support from which on few redescriptions are artefacts of noise.
 
-        The noisy Jaccard index of an artefact is more than twice the exact one. The k redescriptions of largest support
-        are kept. Here k is the largest number for which each of them is trusted as if chosen from candidates / k
-        redescriptions. Then at most about 5 % of the redescriptions kept are artefacts (Benjamini and Hochberg 1995,
-        for counts that are independent or depend positively). For k = 1 this is the rule of `Redescription.trusted`. If
-        there is no such k, nothing is kept.
+        An artefact is a redescription whose noisy Jaccard index is more than twice the exact one. The k redescriptions
+        of largest support are kept. Here k is the largest number such that all of these k would be trusted if they had
+        been chosen from candidates / k redescriptions. Then at most about 5 % of the redescriptions kept are artefacts
+        (Benjamini and Hochberg 1995, for counts that are independent or depend positively). For k = 1 this is the rule
+        of `Redescription.trusted`. If there is no such k, nothing is kept.
         """
         items = sorted(self.items, key=lambda item: -item.both.value)
         least = math.floor(items[0].both.value) + 1.0 if items else 0.0

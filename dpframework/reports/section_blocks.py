@@ -127,7 +127,7 @@ class PublishedResults(SectionBlock):
 
     @property
     def groups(self) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
-        """For each result with counts, its name with the relative errors of counts, by the number of counted rows."""
+        """For each result with counts, its name, and pairs of a number of counted rows and a count's relative error."""
         return group_rows(self.rows)
 
     @property

@@ -88,7 +88,7 @@ def overhear() -> Iterator[Overheard]:
 
 @contextlib.contextmanager
 def _printed(lines: list[str]) -> Iterator[None]:
-    """Add the lines that are printed while the block runs, to Python's streams or to the process's descriptors."""
+    """Collect the lines that the block prints to Python's streams, or to the process's descriptors."""
     printed = io.StringIO()
     with contextlib.ExitStack() as after, tempfile.TemporaryFile() as file:
         for stream in filter(None, (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)):
@@ -114,7 +114,8 @@ def _printed(lines: list[str]) -> Iterator[None]:
 def telling_lines(few: Sequence[Sequence[str]], many: Sequence[Sequence[str]]) -> list[str]:
     """Return lines that follow from the rows, since they hold a word or number that differs between two tables.
 
-    Each table is counted several times, and a word must occur equally often in all runs on a table. What differs
+    Each table is counted several times. A word differs between two tables only if it occurs equally often in all runs
+    on each of them. What differs
     between two runs on the same table, such as a time or an address, says nothing about rows, and is left out. A random
     number of d digits is the same in two runs with probability 10^-d, and is then taken to follow from the rows.
     Durations in whole units may indeed follow from the rows.
