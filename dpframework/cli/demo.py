@@ -72,7 +72,7 @@ def _story(done: Demo) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from dpframework.lab.demo import budget
-    from dpframework.reports.loss_text import loss_text
+    from dpframework.reports.plan_and_node_losses import loss_text
     from dpframework.reports.run_summary import RunSummary
     from dpframework.reports.terminal_line_breaks import FittedText
     from dpframework.reports.terminal_renderer import findings_text, heading, headlines_text

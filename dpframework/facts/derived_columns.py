@@ -179,7 +179,7 @@ class DerivedColumn:
                     f"derived column '{self.name}': reads the column '{name}', which is not in the schema before it; "
                     f"{of_itself or nearest(name, inputs)}"
                 )
-        from dpframework.facts.derived_column_attributes import make_column  # most schemas derive nothing
+        from dpframework.facts.derived_column_domains_and_cells import make_column  # most schemas derive nothing
 
         return make_column(self, tuple((name, inputs[name]) for name in self.inputs))
 

@@ -12,7 +12,7 @@ from dpframework.plan.error_bounds_by_result import parts_of
 from dpframework.plan.nodes import Node
 from dpframework.plan.plan_node_index import PlacedNode, PlanIndex
 from dpframework.plan.spend_block_node import Spend
-from dpframework.reports.loss_text import bound_of, share_of
+from dpframework.reports.plan_and_node_losses import bound_of, share_of
 
 
 @final

@@ -11,7 +11,7 @@ from dpframework.accountant import AccountedPlan
 from dpframework.plan.node_kind_table import NodeKind
 from dpframework.plan.plan_node_index import PlacedNode
 from dpframework.reports.difference.merged_plan_node import Mark
-from dpframework.reports.loss_text import cost_text, loss_of
+from dpframework.reports.plan_and_node_losses import cost_text, loss_of
 
 if TYPE_CHECKING:
     from dpframework.reports.difference import Difference, MergedNode, Side

@@ -15,7 +15,7 @@ from dpframework.accountant import PureAccountant, ZCDPAccountant
 from dpframework.facts.privacy_losses import readable
 from dpframework.plan.nodes import Node, Step
 from dpframework.plan.plan_node_index import PlacedNode
-from dpframework.reports.loss_text import loss_of
+from dpframework.reports.plan_and_node_losses import loss_of
 from dpframework.reports.step_row import StepRow, rows_of_steps
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 

@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.plan.error_bounds_by_result import parts_of
 from dpframework.plan.plan_node_index import Reads
-from dpframework.reports.loss_text import bound_of, loss_text, share_of
+from dpframework.reports.plan_and_node_losses import bound_of, loss_text, share_of
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner_base_and_examples import parameter_form
 from dpframework.study.plan_runner_without_miner import PLANNED

@@ -19,7 +19,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import as_texts
 from dpframework.plan.nodes import Sequential
 from dpframework.plan.plan import Plan, PublicFacts
-from dpframework.reports.loss_text import loss_text
+from dpframework.reports.plan_and_node_losses import loss_text
 from dpframework.study.results import Results, now
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.version import __version__

@@ -9,7 +9,7 @@ from typing import final
 
 import attrs
 
-from dpframework.reports.loss_text import loss_text
+from dpframework.reports.plan_and_node_losses import loss_text
 from dpframework.reports.report_headlines import About
 from dpframework.results.matrix import Matrix
 from dpframework.study.plan_steps_of_releases import path_finder

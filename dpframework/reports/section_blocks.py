@@ -16,7 +16,7 @@ from dpframework.checks import Finding, Severity
 from dpframework.facts.value_checks import as_texts
 from dpframework.reports.attribute_losses import AttributeLoss
 from dpframework.reports.epsilon_as_odds import PRIORS, CertaintyGain, share_text
-from dpframework.reports.loss_text import loss_text
+from dpframework.reports.plan_and_node_losses import loss_text
 from dpframework.reports.plan_drawing_data import NodeDrawing
 from dpframework.reports.planned_result_rows import ResultRow, bias_rows, bound_line, group_rows
 from dpframework.results.error_bounds import percent_text

@@ -21,7 +21,7 @@ from dpframework.reports import section_blocks
 from dpframework.reports.attribute_losses import AttributeLoss, losses_by_attribute
 from dpframework.reports.epsilon_as_odds import certainty_gains
 from dpframework.reports.html_plan_drawing import plan_on_page
-from dpframework.reports.loss_text import loss_text
+from dpframework.reports.plan_and_node_losses import loss_text
 from dpframework.reports.plan_tree_with_losses import NodeRow, node_tree
 from dpframework.reports.planned_result_rows import ResultRow, merge, result_rows, size_sentence
 from dpframework.reports.report_headlines import (

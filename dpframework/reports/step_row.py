@@ -10,7 +10,7 @@ import attrs
 from dpframework.facts.privacy_losses import Relation, decimal_text
 from dpframework.plan.claim_standing import standings
 from dpframework.queries.base import Norm, Sensitivity
-from dpframework.reports.loss_text import cost_text, loss_of
+from dpframework.reports.plan_and_node_losses import cost_text, loss_of
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 
 #: The text of an empty cell.

@@ -11,7 +11,7 @@ from dpframework.accountant import AccountedPlan
 from dpframework.facts.control_character_escapes import printable
 from dpframework.facts.privacy_losses import decimal_text
 from dpframework.reports.difference.merged_plan_node import Mark
-from dpframework.reports.loss_text import loss_text
+from dpframework.reports.plan_and_node_losses import loss_text
 from dpframework.reports.plan_drawing_data import NodeDrawing, draw_difference, draw_plan
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-from .block_count_kernels import popcount as popcount
 from .coded_table import Table as Table
 from .contribution_bounding import kept_rows as kept_rows
+from .count_and_split_kernels import popcount as popcount
 from .crosstab_engine_base import (
     CaseColumn as CaseColumn,
     GroupingEngine as GroupingEngine,

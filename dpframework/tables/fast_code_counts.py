@@ -101,7 +101,7 @@ def counts_by_class(
             counted = np.bincount(codes.astype(np.int64) * number + classes, minlength=int(size) * number)
             counts[end - size : end] = counted.reshape(-1, number)
         return counts
-    from dpframework.tables.block_count_kernels import add_class_counts
+    from dpframework.tables.count_and_split_kernels import add_class_counts
 
     whole, of_rows = block.is_whole, read_only(classes)
     index = read_only(np.zeros(0, dtype=np.int32) if whole else block.index)

@@ -32,7 +32,7 @@ def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
     # part runs forwards from the start of the array, and the second part runs backwards from its end.
     in_one_each = isinstance(by, Attribute | Cases) and number == HALVES
     if in_one_each and block.rows >= MANY and (part_of := part_of_each_code(by, block.schema)) is not None:
-        from dpframework.tables.block_count_kernels import halve_rows
+        from dpframework.tables.count_and_split_kernels import halve_rows
 
         (name,) = attributes_of(by)
         whole, positions = block.is_whole, np.empty(block.rows, dtype=np.int32)

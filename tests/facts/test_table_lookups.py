@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpframework.facts import InputError
-from dpframework.facts.derived_column_attributes import look_up
+from dpframework.facts.derived_column_domains_and_cells import look_up
 from dpframework.facts.expression_operands_and_domains import Labels, Numbers, Operand, Truths
 from dpframework.facts.public_lookup_tables import PublicTable
 

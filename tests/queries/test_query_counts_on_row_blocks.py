@@ -89,7 +89,7 @@ def test_rows_are_counted_by_code_and_class(block: Block, number: int, seed: int
             patch.setattr(fast_code_counts, "FEW", -1)
         else:
             patch.delitem(sys.modules, "numba", raising=False)
-            patch.setitem(sys.modules, "dpframework.tables.block_count_kernels", None)
+            patch.setitem(sys.modules, "dpframework.tables.count_and_split_kernels", None)
         found = counts_by_class(block, among, sizes, classes, number)
     expected = np.zeros((sizes.sum(), number), dtype=np.int64)
     for offset, k in zip(np.cumsum([0, *sizes[:-1]]), among, strict=True):

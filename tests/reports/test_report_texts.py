@@ -25,7 +25,7 @@ from dpframework.reports.epsilon_as_odds import (
     certainty_sentence,
     share_text,
 )
-from dpframework.reports.loss_text import share_of
+from dpframework.reports.plan_and_node_losses import share_of
 from dpframework.reports.spend_block_table import BlockSums, _amounts_text, _sums_text
 from dpframework.reports.step_row import _change
 from dpframework.reports.terminal_line_breaks import fit_facts, fit_prose, fit_tree

@@ -1,5 +1,6 @@
 """Evaluations of results against the exact rows. Nothing here is private, and printed evaluations say so."""
 
+from dpframework.lab.evaluation.class_prediction_quality import Prediction, prediction_of
 from dpframework.lab.evaluation.exact_redescription_quality import (
     Matching,
     RedescriptionQuality,
@@ -10,7 +11,6 @@ from dpframework.lab.evaluation.exact_redescription_quality import (
 from dpframework.lab.evaluation.experiment_measures import MEASURES, measure
 from dpframework.lab.evaluation.measure_correlations import Correlations, correlations
 from dpframework.lab.evaluation.pattern_retention_between_tables import Retention, retention_of
-from dpframework.lab.evaluation.prediction_quality import Prediction, prediction_of
 from dpframework.lab.evaluation.rank_tests import Friedman, MannWhitney, PageTrend, friedman, mann_whitney, page_trend
 from dpframework.lab.evaluation.readable_rows_and_folds import folds, select_rows
 from dpframework.lab.evaluation.row_noise import distribution_preserving_noise, uniform_noise

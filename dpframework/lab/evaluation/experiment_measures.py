@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Any
 
 from dpframework.facts.errors import InputError, nearest
+from dpframework.lab.evaluation.class_prediction_quality import prediction_of
 from dpframework.lab.evaluation.exact_redescription_quality import (
     match_redescriptions,
     redescription_quality,
     select_redescriptions,
 )
 from dpframework.lab.evaluation.pattern_retention_between_tables import Retention, class_counts, retention_of
-from dpframework.lab.evaluation.prediction_quality import prediction_of
 from dpframework.lab.evaluation.sklearn_baselines import cart as learned_by_cart
 from dpframework.lab.evaluation.trial_record import Measure, Trial, find_once
 from dpframework.redescriptions.redescription import Redescription

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpframework.tables.block_count_kernels import popcount
+from dpframework.tables.count_and_split_kernels import popcount
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -13,7 +13,7 @@ from dpframework.facts.privacy_losses import PrivacyLoss
 from dpframework.plan.node_kind_table import kind_of
 from dpframework.plan.nodes import Node
 from dpframework.plan.plan_node_index import PlacedNode
-from dpframework.reports.loss_text import loss_of
+from dpframework.reports.plan_and_node_losses import loss_of
 
 
 @final

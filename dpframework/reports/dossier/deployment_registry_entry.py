@@ -22,7 +22,7 @@ from dpframework.plan.error_bounds_by_result import parts_of
 from dpframework.plan.verification_records_file import code_verdicts
 from dpframework.reports.dossier.dossier_content import DossierSubject, LedgerState
 from dpframework.reports.dossier.owner_statements import Statements
-from dpframework.reports.loss_text import loss_text, whole_rho
+from dpframework.reports.plan_and_node_losses import loss_text, whole_rho
 from dpframework.study.study_plan_totals_and_findings import StudyPlan
 from dpframework.version import __version__
 

@@ -12,7 +12,7 @@ from dpframework.plan.verification_records_file import code_verdicts
 from dpframework.reports.dossier.dossier_content import Answer, Answers, Basis, DossierSubject, Item
 from dpframework.reports.dossier.owner_statements import TOPICS
 from dpframework.reports.epsilon_as_odds import certainty_gains, certainty_sentence
-from dpframework.reports.loss_text import loss_text, whole_rho
+from dpframework.reports.plan_and_node_losses import loss_text, whole_rho
 from dpframework.reports.planned_result_rows import bias_rows, bound_line, result_rows, size_sentence
 from dpframework.reports.report_headlines import stated_row_number
 from dpframework.study.study_plan_totals_and_findings import StudyPlan

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric
-from dpframework.facts.derived_column_attributes import BINS, MOST_WHOLE, make_column
+from dpframework.facts.derived_column_domains_and_cells import BINS, MOST_WHOLE, make_column
 from dpframework.facts.derived_columns import DerivedColumn
 
 A, B = Numeric("a", -3, 4, bins=7), Numeric("b", 1, 5, bins=4)

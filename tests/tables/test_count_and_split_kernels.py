@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numba import njit
 
-from dpframework.tables.block_count_kernels import add_class_counts, halve_rows, popcount
+from dpframework.tables.count_and_split_kernels import add_class_counts, halve_rows, popcount
 
 SIZES = st.tuples(st.integers(1, 5), st.integers(1, 4))
 SEED = st.integers(0, 2**32 - 1)

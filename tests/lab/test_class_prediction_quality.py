@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 import dpframework as dpf
 from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation import cart, folds, select_rows
-from dpframework.lab.evaluation.prediction_quality import prediction_of
+from dpframework.lab.evaluation.class_prediction_quality import prediction_of
 
 SCHEMA = dpf.Schema([dpf.Categorical("x", list("abcdef")), dpf.Categorical("y", ["no", "yes", "maybe"])])
 TABLE = dpf.Table.from_codes(SCHEMA, [[0, 1, 2, 3, 4, 5], [1, 1, 1, 0, 0, 0]])
